@@ -1,0 +1,1 @@
+"""The caller's half: a client that throttles itself."""

@@ -1,0 +1,1 @@
+"""The site's half: one ASGI middleware and what it decides with."""
