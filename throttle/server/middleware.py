@@ -1,0 +1,343 @@
+"""The ASGI middleware: identify, admit, serve or defer or refuse, release.
+
+Pure ASGI: what belongs to one request lives in one call. A place that was given is given back in one `finally`, without
+awaiting, because callers hang up and a cancelled await does not finish.
+"""
+
+import asyncio
+import inspect
+import random as random_module
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from throttle.rate_limit_fields import limit_value, policy_value
+from throttle.retry_after import whole_seconds
+from throttle.server.address import AddressReader, Networks, packed_address
+from throttle.server.agents import classify as classify_agent
+from throttle.server.caller import Caller, CallerReader, Classify, Identify, IsWebApi
+from throttle.server.exempt import Exempt
+from throttle.server.held_receive import HeldReceive
+from throttle.server.policy import Limits, handle_request, wake_rank
+from throttle.server.refusal import PAUSED, Refusal, form_wanted, messages, required_fields
+from throttle.server.refusal_log import RefusalLog
+from throttle.server.rule import MICROSECONDS, Outcome, Rule, Verdict
+from throttle.server.shutdown import on_stop_signal
+from throttle.server.stores import Pause, Store
+from throttle.server.stores.memory import MemoryStore
+
+ResponseHook = Callable[[Scope, Refusal], Response | Awaitable[Response | None] | None]
+
+
+class _Rules:
+    """The rules for one class of caller, compiled: what the store asks, and what is told of it."""
+
+    __slots__ = ("policy_field", "prepared", "rank")
+
+    def __init__(self, store: Store, rules: list[Any], rank: int) -> None:
+        self.prepared = store.prepare(rules)
+        self.rank = rank
+        self.policy_field = policy_value([rule for rule in rules if isinstance(rule, Rule)])
+
+
+class _Place:
+    """A served request's place in the load, given back once; and its `send`, which adds what is told of it."""
+
+    __slots__ = ("_count_streams", "_fields", "_is_held", "_send", "_store")
+
+    def __init__(self, store: Store, send: Send, fields: list[tuple[bytes, bytes]], count_streams: bool) -> None:
+        self._store = store
+        self._send = send
+        self._fields = fields
+        self._count_streams = count_streams
+        self._is_held = True
+
+    def send(self, message: Message) -> Awaitable[None]:
+        kind = message["type"]
+        if kind == "http.response.start":
+            headers = message.get("headers", ())
+            if not self._count_streams and _is_event_stream(headers):
+                self.release()
+            if self._fields:
+                message["headers"] = [*headers, *self._fields]
+        elif kind == "websocket.accept" and not self._count_streams:
+            self.release()
+        return self._send(message)
+
+    def release(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._store.release()
+
+
+class ThrottleMiddleware:
+    """Serves people first, API clients and feed readers next, crawlers last; refuses with 503 and Retry-After.
+
+    Mount it outermost. Every argument but `app` is a keyword:
+
+    - `limits`: the thresholds, `Limits.connotea()` by default.
+    - `store`: «memory» (this process), or a `Store`.
+    - `trusted_proxies`: addresses or networks whose forwarding headers are believed («unix» for a unix socket), and
+      `forwarded_header`, the one they write. Without them the socket's address counts.
+    - `ipv6_prefix`: bits of an IPv6 address that count.
+    - `exempt_paths`, `exempt_prefixes`: never throttled; see `exempt.py`. None: health checks, and every mounted
+      `StaticFiles`. `/robots.txt` is exempt always. `exempt_preflights`: CORS preflights.
+    - `api_paths`, `is_web_api(scope)`: who asks for such a path is an API client, whatever its agent.
+    - `classify(agent_bytes)`, `identify(scope)`: another classifier; the verified user, in place of address and agent.
+    - `status`: the status of refusals, one for all or by reason, such as `{"hit_stack": 429}`; else 503.
+    - `response(scope, refusal)`: a Starlette response of the site's own, or None for the prepared one.
+    - `rate_limit_fields`: write RateLimit and RateLimit-Policy.
+    - `count_streams`: WebSockets and event streams stay in the load until they end.
+    - `clock`: monotonic seconds; `random`: 0 to 1, spreads the waits told for load.
+
+    Raises ValueError, when the application starts, for an argument that makes no sense.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        limits: Limits | None = None,
+        store: Store | str = "memory",
+        trusted_proxies: Sequence[str] = (),
+        forwarded_header: str | None = None,
+        ipv6_prefix: int = 64,
+        exempt_paths: Sequence[str] | None = None,
+        exempt_prefixes: Sequence[str] | None = None,
+        exempt_preflights: bool = True,
+        api_paths: Sequence[str] = (),
+        is_web_api: IsWebApi | None = None,
+        classify: Classify = classify_agent,
+        identify: Identify | None = None,
+        status: int | Mapping[str, int] = 503,
+        response: ResponseHook | None = None,
+        rate_limit_fields: bool = True,
+        count_streams: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        random: Callable[[], float] = random_module.random,
+    ) -> None:
+        self.app = app
+        self.limits = Limits() if limits is None else limits
+        self.store = store_named(store)
+        address = AddressReader(
+            trusted_proxies=trusted_proxies, forwarded_header=forwarded_header, ipv6_prefix=ipv6_prefix
+        )
+        self._caller = CallerReader(
+            address=address,
+            classify=classify,
+            stack_exempt_agents=self.limits.stack_exempt_agents,
+            api_paths=_checked_paths("api_paths", api_paths),
+            is_web_api=is_web_api,
+            identify=identify,
+        )
+        self._is_exempt = Exempt(paths=exempt_paths, prefixes=exempt_prefixes, preflights=exempt_preflights)
+        self._pause_exempt = Networks(self.limits.pause_exempt, "pause_exempt")
+        self._status = _checked_status(status)
+        self._response = response
+        self._rate_limit_fields = rate_limit_fields
+        self._count_streams = count_streams
+        self._clock = clock
+        self._random = random
+        self._rules: dict[object, _Rules] = {}
+        self._log = RefusalLog()
+        self._hears_stop_signal = False
+        if self.limits.paused:
+            self.store.pause = Pause(None, self.limits.pause_early)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kind = scope["type"]
+        if kind == "lifespan":
+            return await self.app(scope, self._until_shutdown(receive), send)
+        if (kind != "http" and kind != "websocket") or self._is_exempt(scope):
+            return await self.app(scope, receive, send)
+        now = int(self._clock() * MICROSECONDS + 0.5)
+        if self.store.pause is not None and (refusal := self._service_paused(scope, now)) is not None:
+            return await self._refuse(scope, receive, send, refusal, [])
+
+        caller = self._caller(scope)
+        rules = self._rules_for(caller)
+        verdict = await self.store.admit(rules.prepared, caller.hashes, now, rules.rank)
+        held: HeldReceive | None = None
+        if verdict.outcome is Outcome.DEFER:
+            receive = held = HeldReceive(receive)
+            woken = await self._sleep(verdict, caller, rules, held)
+            if woken is None:
+                return None  # the caller hung up: there is nobody to answer
+            verdict = woken
+        fields = self._fields(rules, verdict) if self._rate_limit_fields else []
+        if verdict.outcome is not Outcome.SERVE:
+            refusal = self._refusal(caller, verdict)
+            self._log.note(refusal, caller)
+            return await self._refuse(scope, receive, send, refusal, fields)
+
+        place = _Place(self.store, send, fields, self._count_streams)
+        try:
+            await self.app(scope, receive, place.send)
+        finally:
+            place.release()
+            if held is not None:
+                held.close()
+
+    def _rules_for(self, caller: Caller) -> _Rules:
+        group = (caller.caller_class, caller.is_stack_exempt)
+        rules = self._rules.get(group)
+        if rules is None:
+            yielded = handle_request(caller.caller_class, self.limits, is_stack_exempt=caller.is_stack_exempt)
+            rules = self._rules[group] = _Rules(self.store, list(yielded), wake_rank(caller.caller_class))
+        return rules
+
+    def _fields(self, rules: _Rules, verdict: Verdict) -> list[tuple[bytes, bytes]]:
+        if not verdict.quotas:
+            return []
+        return [(b"ratelimit-policy", rules.policy_field), (b"ratelimit", limit_value(verdict.quotas))]
+
+    # The three ways to be refused
+
+    def _service_paused(self, scope: Scope, now: int) -> Refusal | None:
+        """None when the pause is over, or does not concern this caller."""
+        pause = self.store.pause
+        if pause is None:
+            return None
+        if pause.until is not None and now >= pause.until:
+            self.store.pause = None
+            return None
+        caller_class = None
+        if not pause.early:
+            caller = self._caller(scope)
+            caller_class = caller.caller_class
+            packed = packed_address(caller.address.partition("/")[0])
+            if packed is not None and packed in self._pause_exempt:
+                return None
+        left = self.limits.pause_seconds * MICROSECONDS if pause.until is None else pause.until - now
+        return Refusal(self._status_of(PAUSED), whole_seconds(round(left)), PAUSED, caller_class)
+
+    def _refusal(self, caller: Caller, verdict: Verdict) -> Refusal:
+        reason = verdict.rule or "load_defer"
+        left = verdict.retry_after
+        if reason == "load_defer":
+            # An estimate; spread upwards by half, so that those refused now don't all return at once.
+            told = self.limits.wait_told.seconds(verdict.load) * (1 + self._random() / 2)
+            left = max(left, round(told * MICROSECONDS))
+        return Refusal(self._status_of(reason), whole_seconds(left), reason, caller.caller_class)
+
+    def _status_of(self, reason: str) -> int:
+        return self._status.get(reason, self._status["*"])
+
+    async def _refuse(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        refusal: Refusal,
+        fields: list[tuple[bytes, bytes]],
+    ) -> None:
+        if scope["type"] == "websocket":
+            if "websocket.http.response" not in scope.get("extensions", {}):
+                await receive()  # the connect; a close before the accept makes the server answer 403
+                return await send({"type": "websocket.close", "code": 1013, "reason": refusal.title})
+            await receive()
+            send = _denial(send)
+        if self._response is not None:
+            drawn = self._response(scope, refusal)
+            drawn = await drawn if inspect.isawaitable(drawn) else drawn
+            if drawn is not None:
+                drawn.raw_headers.extend(_missing(drawn, [*required_fields(refusal), *fields]))
+                return await drawn(scope, receive, send)
+        start, body = messages(
+            refusal,
+            form_wanted(scope.get("method", "GET"), scope["headers"], refusal.caller_class),
+            dict(fields),
+        )
+        await send(start)
+        await send(body)
+        return None
+
+    # Sleeping
+
+    async def _sleep(self, verdict: Verdict, caller: Caller, rules: _Rules, held: HeldReceive) -> Verdict | None:
+        """Wait for room and ask again: the last verdict, or None when the caller hung up."""
+        self._hear_stop_signal()
+        sleeper = verdict.sleeper
+        assert sleeper is not None
+        deadline = self._clock() + self.limits.defer_delay.seconds(verdict.load)
+        hang_up = asyncio.ensure_future(held.hang_up())
+        try:
+            while True:
+                left = deadline - self._clock()
+                await asyncio.wait((sleeper.woken, hang_up), timeout=max(0, left), return_when="FIRST_COMPLETED")
+                if hang_up.done():
+                    return None
+                now = int(self._clock() * MICROSECONDS + 0.5)
+                verdict = await self.store.admit(rules.prepared, caller.hashes, now, rules.rank, sleeper)
+                if verdict.outcome is not Outcome.DEFER:
+                    return verdict
+                if self._clock() >= deadline:
+                    verdict.outcome = Outcome.REFUSE
+                    return verdict
+        finally:
+            hang_up.cancel()
+            if verdict.outcome is not Outcome.SERVE:
+                self.store.leave(sleeper)
+
+    def _hear_stop_signal(self) -> None:
+        if not self._hears_stop_signal:
+            self._hears_stop_signal = True
+            loop = asyncio.get_running_loop()
+            on_stop_signal(lambda: loop.call_soon_threadsafe(self.store.close))
+
+    def _until_shutdown(self, receive: Receive) -> Receive:
+        async def watched() -> Message:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":
+                self.store.close()
+                self._log.close()
+            return message
+
+        return watched
+
+
+def store_named(store: Store | str) -> Store:
+    """A store by name. Raises ValueError for a name that is none."""
+    if not isinstance(store, str):
+        return store
+    if store == "memory":
+        return MemoryStore()
+    raise ValueError(f"store={store!r}: use 'memory', or a Store")
+
+
+def _is_event_stream(headers: Sequence[tuple[bytes, bytes]]) -> bool:
+    for name, value in headers:
+        if name == b"content-type":
+            return value.startswith(b"text/event-stream")
+    return False
+
+
+def _missing(response: Response, fields: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    present = {name for name, _ in response.raw_headers}
+    return [field for field in fields if field[0] not in present]
+
+
+def _denial(send: Send) -> Send:
+    """An HTTP answer to a WebSocket's handshake (ASGI's extension «WebSocket Denial Response»)."""
+
+    async def deny(message: Message) -> None:
+        await send({**message, "type": f"websocket.{message['type']}"})
+
+    return deny
+
+
+def _checked_paths(what: str, paths: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(paths, str) or not all(isinstance(path, str) and path.startswith("/") for path in paths):
+        raise ValueError(f"{what}={paths!r}: a list of paths is needed, each beginning with /")
+    return tuple(paths)
+
+
+def _checked_status(status: int | Mapping[str, int]) -> dict[str, int]:
+    statuses = {"*": 503, **status} if isinstance(status, Mapping) else {"*": status}
+    for reason, number in statuses.items():
+        if isinstance(number, bool) or not isinstance(number, int) or not 400 <= number <= 599:
+            raise ValueError(f"status={status!r}: {reason} needs a status from 400 to 599")
+    return statuses

@@ -1,0 +1,61 @@
+"""Where hits and the load are counted: a store admits, and is told when a place is free again.
+
+A store takes four steps in one atomic move, the same in each store: forget what has expired; compare, in the
+policy's order; hold a refused hit where the rule says so; hold what is served. It knows no policy: the rules come with
+each ask. It reads no clock that it was not given.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from throttle.server.rule import Hashes, LoadRule, Rule, Verdict
+from throttle.server.sleepers import Sleeper
+
+
+class Pause(NamedTuple):
+    """The site answers nobody but the exempt."""
+
+    until: int | None
+    """microseconds of the store's clock; None: until resumed"""
+    early: bool
+    """answer before looking at who asks"""
+
+
+class Store(Protocol):
+    """Admit and release, and what every store promises.
+
+    Times are integer microseconds of one monotonic clock, the same for all calls to one store.
+    """
+
+    pause: Pause | None
+    """the pause in force, as far as this process knows"""
+
+    def prepare(self, rules: Sequence[Rule | LoadRule]) -> Any:
+        """The rules in this store's own form; done once for each class of caller and limits."""
+
+    async def admit(
+        self, prepared: Any, hashes: Hashes, now: int, rank: int, sleeper: Sleeper | None = None
+    ) -> Verdict:
+        """The verdict on one request, in one atomic step.
+
+        SERVE: a place is held until `release`. DEFER: `sleeper` of the verdict waits for room, in the order of
+        `rank` and arrival; it asks again with itself as `sleeper`, and must `leave` if it will not. REFUSE: no place
+        is held, and a sleeper that asked has left.
+        """
+
+    def release(self) -> None:
+        """Give one place back; called once for each SERVE, and never awaited."""
+
+    def leave(self, sleeper: Sleeper) -> None:
+        """A sleeper goes without asking again: its caller hung up, or its time is over. May be repeated."""
+
+    def close(self) -> None:
+        """Wake all sleepers for good: the site is shutting down. They are refused, as is who would sleep later."""
+
+    @property
+    def load(self) -> int:
+        """Requests running now."""
+
+    @property
+    def sleeping(self) -> int:
+        """Requests waiting for room now."""

@@ -1,0 +1,153 @@
+"""The four steps of admission in Python, for one process and one event loop; exact.
+
+Never awaits inside a decision, never reads a clock, never holds more than `max_callers` callers a rule.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from throttle.server.rule import MICROSECONDS, Hashes, LoadRule, Outcome, Quota, Rule, Verdict
+from throttle.server.sleepers import Sleeper, Sleepers
+from throttle.server.stores import Pause
+from throttle.server.stores.hit_log import SHARDS, STAMP, HitLog, Shard
+
+
+@dataclass(slots=True, eq=False)
+class _Timed:
+    """A timed rule with its numbers in the store's units."""
+
+    rule: Rule
+    name: str
+    key: int
+    window: int
+    full: int
+    holds_refused: bool
+    shards: list[Shard]
+
+
+Prepared = list[_Timed | LoadRule]
+
+
+class MemoryStore:
+    """Counts for the requests of this process.
+
+    `max_callers` bounds what is held under each rule, at about 150 bytes a caller with one hit. Beyond it callers seen
+    once are forgotten first; those who are refused stay, up to a third of it.
+
+    Raises ValueError for a cap below 192 (three generations of 64 shards).
+    """
+
+    def __init__(self, *, max_callers: int = 1_048_576) -> None:
+        if isinstance(max_callers, bool) or not isinstance(max_callers, int) or max_callers < 3 * SHARDS:
+            raise ValueError(f"MemoryStore(max_callers={max_callers!r}): a whole number from {3 * SHARDS} is needed")
+        self.max_callers = max_callers
+        self.pause: Pause | None = None
+        self._running = 0
+        self._closed = False
+        self._sleepers = Sleepers()
+        self._hits: dict[str, HitLog] = {}
+
+    @property
+    def load(self) -> int:
+        return self._running
+
+    @property
+    def sleeping(self) -> int:
+        return len(self._sleepers)
+
+    def prepare(self, rules: Sequence[Rule | LoadRule]) -> Prepared:
+        return [rule if isinstance(rule, LoadRule) else self._timed(rule) for rule in rules]
+
+    def _timed(self, rule: Rule) -> _Timed:
+        hits = self._hits.setdefault(rule.name, HitLog(self.max_callers))
+        window = round(rule.seconds * MICROSECONDS)
+        return _Timed(rule, rule.name, rule.key, window, rule.at_most * STAMP, rule.holds_refused, hits.shards)
+
+    async def admit(
+        self,
+        prepared: Prepared,
+        hashes: Hashes,
+        now: int,
+        rank: int,
+        sleeper: Sleeper | None = None,
+    ) -> Verdict:
+        stamp = now.to_bytes(STAMP, "big")
+        if sleeper is not None and sleeper.is_called:
+            self._sleepers.called.discard(sleeper)  # the place reserved for it must not stand in its way
+        asked: list[tuple[_Timed, Shard, int, bytes]] = []
+        for rule in prepared:
+            if isinstance(rule, LoadRule):
+                if self._running + len(self._sleepers.called) >= rule.at_most:
+                    return self._no_room(rule, prepared, hashes, now, rank, sleeper)
+                continue
+            key = hashes[rule.key]
+            shard = rule.shards[key % SHARDS]
+            # 1. Forget what has expired.
+            log = shard.young.get(key)
+            if log is None:
+                log = shard.old.get(key, b"")
+            while log and log[:STAMP] <= stamp:
+                log = log[STAMP:]
+            # 2. Compare, in the policy's order (as with the load above).
+            if len(log) >= rule.full:
+                # 3. Hold a refused hit where the rule says so.
+                if rule.holds_refused:
+                    log += (now + rule.window).to_bytes(STAMP, "big")
+                    shard.hold(key, log[-rule.full :], now, rule.window, rule.full)
+                return self._refused(rule, prepared, hashes, now, sleeper)
+            asked.append((rule, shard, key, log))
+        # 4. Hold what is served.
+        quotas: list[Quota] = []
+        for rule, shard, key, log in asked:
+            log += (now + rule.window).to_bytes(STAMP, "big")
+            shard.hold(key, log, now, rule.window, rule.full)
+            left = (rule.full - len(log)) // STAMP
+            quotas.append((rule.rule, left, int.from_bytes(log[:STAMP], "big") - now))
+        self._running += 1
+        if sleeper is not None:
+            self._sleepers.remove(sleeper)
+        return Verdict(Outcome.SERVE, quotas, self._running)
+
+    def _refused(
+        self, rule: "_Timed | LoadRule", prepared: Prepared, hashes: Hashes, now: int, sleeper: Sleeper | None
+    ) -> Verdict:
+        quotas = [self._quota(rule, hashes, now) for rule in prepared if not isinstance(rule, LoadRule)]
+        if sleeper is not None:
+            self.leave(sleeper)
+        retry_after = max((reset for _, remaining, reset in quotas if remaining == 0), default=0)
+        return Verdict(Outcome.REFUSE, quotas, self._running + 1, rule.name, retry_after)
+
+    def _no_room(
+        self, rule: LoadRule, prepared: Prepared, hashes: Hashes, now: int, rank: int, sleeper: Sleeper | None
+    ) -> Verdict:
+        if self._closed or (sleeper is None and len(self._sleepers) >= rule.sleeping_max):
+            return self._refused(rule, prepared, hashes, now, sleeper)
+        verdict = self._refused(rule, prepared, hashes, now, None)
+        verdict.outcome = Outcome.DEFER
+        if sleeper is None:
+            verdict.sleeper = self._sleepers.add(rank, rule.at_most)
+        else:
+            self._sleepers.sleep_on(sleeper)
+            verdict.sleeper = sleeper
+        return verdict
+
+    def _quota(self, rule: _Timed, hashes: Hashes, now: int) -> Quota:
+        """What is left under one rule, without a hit."""
+        key = hashes[rule.key]
+        log = rule.shards[key % SHARDS].find(key)
+        held = [int.from_bytes(log[i : i + STAMP], "big") - now for i in range(0, len(log), STAMP)]
+        held = [left for left in held if left > 0]
+        return rule.rule, rule.rule.at_most - len(held), held[0] if held else 0
+
+    def release(self) -> None:
+        self._running -= 1
+        if self._sleepers:
+            self._sleepers.call(self._running)
+
+    def leave(self, sleeper: Sleeper) -> None:
+        self._sleepers.remove(sleeper)
+        self._sleepers.call(self._running)
+
+    def close(self) -> None:
+        self._closed = True
+        self._sleepers.close()
