@@ -83,6 +83,8 @@ class AddressReader:
         if forwarded_header is not None and forwarded_header.lower() not in HEADERS:
             raise ValueError(f"forwarded_header={forwarded_header!r}: one of {', '.join(HEADERS)} is needed")
         self._trusted = Networks(trusted_proxies, "trusted_proxies")
+        self.reads_headers = bool(self._trusted)
+        """if not, the socket's address is all there is"""
         wanted = HEADERS if forwarded_header is None else (forwarded_header.lower(),)
         self._headers = tuple(name.encode() for name in wanted)
         self._ipv6_prefix = ipv6_prefix
@@ -91,14 +93,12 @@ class AddressReader:
 
     def __call__(self, client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]) -> str:
         host = client[0] if client else ""
-        if self._trusted:
+        if self.reads_headers:
             for wanted in self._headers:
                 values = [value[-LONGEST:] for name, value in headers if name == wanted]
                 if values:
                     return self._behind(host, wanted, b",".join(values)[-LONGEST:])
-        if ":" not in host and host:
-            return host[:64]  # the kernel wrote it: an IPv4 address as it should be
-        return self._name(host)
+        return self._name(host[:64])
 
     def _counted_name(self, host: str) -> str:
         packed = packed_address(host)

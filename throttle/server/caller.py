@@ -5,6 +5,7 @@ is cut short before anything looks at it; keys are hashes that no outsider can f
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from throttle.server.address import AddressReader
@@ -17,16 +18,23 @@ IsWebApi = Callable[[Scope], bool]
 Identify = Callable[[Scope], str | None]
 
 
-class Caller(NamedTuple):
-    """One request's sender."""
+class Rules(NamedTuple):
+    """The rules for one class of caller, compiled once."""
 
     caller_class: CallerClass
-    is_stack_exempt: bool
-    hashes: Hashes
-    agent: bytes
-    """the User-Agent, cut to 512 bytes"""
-    address: str
-    """an IPv4 address, an IPv6 network, or «unknown»"""
+    prepared: Any
+    """in the store's form"""
+    rank: int
+    policy_field: bytes
+    """the value of RateLimit-Policy"""
+
+
+Caller = tuple[Rules, Hashes, str, bytes]
+"""One request's sender: what is asked of its class; its keys; its address (an IPv4 address, an IPv6 network, or
+«unknown»); its User-Agent, cut to 512 bytes. A bare tuple, since one is made for each request."""
+
+Compile = Callable[[CallerClass, bool], Rules]
+"""The rules for a class, and whether the agent is exempt from the hit stack."""
 
 
 class CallerReader:
@@ -34,6 +42,7 @@ class CallerReader:
 
     def __init__(
         self,
+        compiled: Compile,
         *,
         address: AddressReader,
         classify: Classify,
@@ -42,43 +51,55 @@ class CallerReader:
         is_web_api: IsWebApi | None = None,
         identify: Identify | None = None,
     ) -> None:
+        self._compiled = compiled
         self._address = address
+        self._reads_address = address.reads_headers
         self._classify = classify
         self._stack_exempt = tuple(name.lower().encode("latin-1", "replace") for name in stack_exempt_agents)
-        self._api_paths = tuple(api_paths)
-        self._api_prefixes = tuple(path.rstrip("/") + "/" for path in api_paths)
+        self._api_paths = tuple(path.rstrip("/") for path in api_paths)
+        self._api_prefixes = tuple(path + "/" for path in self._api_paths)
         self._is_web_api = is_web_api
+        self._has_web_api = bool(api_paths) or is_web_api is not None
         self._identify = identify
+        # All that follows from the agent alone, looked up at once.
+        self._profile = lru_cache(maxsize=4096)(self._profile_of)
 
     def __call__(self, scope: Scope) -> Caller:
         headers = scope["headers"]
-        raw = b""
+        agent = b""
         for name, value in headers:
             if name == b"user-agent":  # given twice, the first counts
-                raw = value[:LONGEST]
+                agent = value[:LONGEST]
                 break
-        agent = self._classify(raw)
-        address = self._address(scope.get("client"), headers)
-        caller_class = agent.caller_class
-        if caller_class.is_browser and self._api_paths and self._calls_web_api(scope):
-            caller_class = CallerClass.ASSUMED_BOT
+        rules, as_api_client, crawler = self._profile(agent)
+        if self._has_web_api and self._calls_web_api(scope):
+            rules = as_api_client
+        client = scope.get("client")
+        if self._reads_address or client is None or ":" in client[0]:
+            address = self._address(client, headers)
+        else:
+            address = client[0][:64]  # the kernel wrote it: an IPv4 address as it should be
         user = None if self._identify is None else self._identify(scope)
-        return Caller(
-            caller_class,
-            bool(self._stack_exempt) and any(name in raw.lower() for name in self._stack_exempt),
-            (
-                0,
-                hash((address, raw)) if user is None else hash((user,)),
-                hash((address, agent.crawler)) if agent.crawler is not None else 0,
-            ),
-            raw,
-            address,
+        hashes = (
+            0,
+            hash((address, agent)) if user is None else hash((user,)),
+            0 if crawler is None else hash((address, crawler)),
         )
+        return rules, hashes, address, agent
+
+    def _profile_of(self, agent: bytes) -> tuple[Rules, Rules, str | None]:
+        """The rules for an agent, the rules for it as an API client, and its name if it is a known crawler."""
+        verdict = self._classify(agent)
+        is_exempt = any(name in agent.lower() for name in self._stack_exempt)
+        rules = self._compiled(verdict.caller_class, is_exempt)
+        if not verdict.caller_class.is_browser:
+            return rules, rules, verdict.crawler
+        return rules, self._compiled(CallerClass.ASSUMED_BOT, is_exempt), None
 
     def _calls_web_api(self, scope: Scope) -> bool:
         path = scope["path"]
         return (
-            path in self._api_paths
-            or path.startswith(self._api_prefixes)
+            path.startswith(self._api_prefixes)
+            or path in self._api_paths
             or (self._is_web_api is not None and self._is_web_api(scope))
         )

@@ -8,8 +8,7 @@ import asyncio
 import inspect
 import random as random_module
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,60 +16,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from throttle.rate_limit_fields import limit_value, policy_value
 from throttle.retry_after import whole_seconds
 from throttle.server.address import AddressReader, Networks, packed_address
+from throttle.server.agents import CallerClass
 from throttle.server.agents import classify as classify_agent
-from throttle.server.caller import Caller, CallerReader, Classify, Identify, IsWebApi
+from throttle.server.caller import CallerReader, Classify, Identify, IsWebApi, Rules
 from throttle.server.exempt import Exempt
 from throttle.server.held_receive import HeldReceive
 from throttle.server.policy import Limits, handle_request, wake_rank
-from throttle.server.refusal import PAUSED, Refusal, form_wanted, messages, required_fields
+from throttle.server.refusal import PAUSED, Field, Refusal, messages, required_fields
 from throttle.server.refusal_log import RefusalLog
-from throttle.server.rule import MICROSECONDS, Outcome, Rule, Verdict
+from throttle.server.rule import MICROSECONDS, Deferred, Hashes, Quota, Refused, Rule, Served
 from throttle.server.shutdown import on_stop_signal
 from throttle.server.stores import Pause, Store
 from throttle.server.stores.memory import MemoryStore
 
 ResponseHook = Callable[[Scope, Refusal], Response | Awaitable[Response | None] | None]
-
-
-class _Rules:
-    """The rules for one class of caller, compiled: what the store asks, and what is told of it."""
-
-    __slots__ = ("policy_field", "prepared", "rank")
-
-    def __init__(self, store: Store, rules: list[Any], rank: int) -> None:
-        self.prepared = store.prepare(rules)
-        self.rank = rank
-        self.policy_field = policy_value([rule for rule in rules if isinstance(rule, Rule)])
-
-
-class _Place:
-    """A served request's place in the load, given back once; and its `send`, which adds what is told of it."""
-
-    __slots__ = ("_count_streams", "_fields", "_is_held", "_send", "_store")
-
-    def __init__(self, store: Store, send: Send, fields: list[tuple[bytes, bytes]], count_streams: bool) -> None:
-        self._store = store
-        self._send = send
-        self._fields = fields
-        self._count_streams = count_streams
-        self._is_held = True
-
-    def send(self, message: Message) -> Awaitable[None]:
-        kind = message["type"]
-        if kind == "http.response.start":
-            headers = message.get("headers", ())
-            if not self._count_streams and _is_event_stream(headers):
-                self.release()
-            if self._fields:
-                message["headers"] = [*headers, *self._fields]
-        elif kind == "websocket.accept" and not self._count_streams:
-            self.release()
-        return self._send(message)
-
-    def release(self) -> None:
-        if self._is_held:
-            self._is_held = False
-            self._store.release()
 
 
 class ThrottleMiddleware:
@@ -126,6 +85,7 @@ class ThrottleMiddleware:
             trusted_proxies=trusted_proxies, forwarded_header=forwarded_header, ipv6_prefix=ipv6_prefix
         )
         self._caller = CallerReader(
+            self._compiled,
             address=address,
             classify=classify,
             stack_exempt_agents=self.limits.stack_exempt_agents,
@@ -141,7 +101,6 @@ class ThrottleMiddleware:
         self._count_streams = count_streams
         self._clock = clock
         self._random = random
-        self._rules: dict[object, _Rules] = {}
         self._log = RefusalLog()
         self._hears_stop_signal = False
         if self.limits.paused:
@@ -155,44 +114,63 @@ class ThrottleMiddleware:
             return await self.app(scope, receive, send)
         now = int(self._clock() * MICROSECONDS + 0.5)
         if self.store.pause is not None and (refusal := self._service_paused(scope, now)) is not None:
-            return await self._refuse(scope, receive, send, refusal, [])
+            return await self._refuse(scope, receive, send, refusal, ())
 
-        caller = self._caller(scope)
-        rules = self._rules_for(caller)
-        verdict = await self.store.admit(rules.prepared, caller.hashes, now, rules.rank)
+        rules, hashes, address, agent = self._caller(scope)
+        verdict = self.store.admit(rules.prepared, hashes, now, rules.rank)
         held: HeldReceive | None = None
-        if verdict.outcome is Outcome.DEFER:
-            receive = held = HeldReceive(receive)
-            woken = await self._sleep(verdict, caller, rules, held)
-            if woken is None:
-                return None  # the caller hung up: there is nobody to answer
-            verdict = woken
-        fields = self._fields(rules, verdict) if self._rate_limit_fields else []
-        if verdict.outcome is not Outcome.SERVE:
-            refusal = self._refusal(caller, verdict)
-            self._log.note(refusal, caller)
-            return await self._refuse(scope, receive, send, refusal, fields)
+        if not isinstance(verdict, Served):
+            if not isinstance(verdict, Refused):
+                verdict = await verdict
+            if isinstance(verdict, Deferred):
+                receive = held = HeldReceive(receive)
+                slept = await self._sleep(verdict, rules, hashes, held)
+                if slept is None:
+                    return None  # the caller hung up: there is nobody to answer
+                verdict = slept
+            if isinstance(verdict, Refused):
+                refusal = self._refusal(rules, verdict)
+                self._log.note(refusal, address, agent)
+                return await self._refuse(scope, receive, send, refusal, self._fields(rules, verdict.quotas))
 
-        place = _Place(self.store, send, fields, self._count_streams)
+        fields = self._fields(rules, verdict.quotas) if self._rate_limit_fields else ()
+        start = "http.response.start" if kind == "http" else "websocket.accept"
+        is_held = True
+
+        def send_told(message: Message) -> Awaitable[None]:
+            """Tell the caller what it has left; a stream's place is given back when its answer starts."""
+            nonlocal is_held
+            if message["type"] == start:
+                headers = message.get("headers", ())
+                if is_held and not self._count_streams and (kind == "websocket" or _is_event_stream(headers)):
+                    is_held = False
+                    self.store.release()
+                if fields:
+                    message["headers"] = [*headers, *fields]
+            return send(message)
+
         try:
-            await self.app(scope, receive, place.send)
+            await self.app(scope, receive, send_told)
         finally:
-            place.release()
+            if is_held:
+                self.store.release()
             if held is not None:
                 held.close()
 
-    def _rules_for(self, caller: Caller) -> _Rules:
-        group = (caller.caller_class, caller.is_stack_exempt)
-        rules = self._rules.get(group)
-        if rules is None:
-            yielded = handle_request(caller.caller_class, self.limits, is_stack_exempt=caller.is_stack_exempt)
-            rules = self._rules[group] = _Rules(self.store, list(yielded), wake_rank(caller.caller_class))
-        return rules
+    def _fields(self, rules: Rules, quotas: Sequence[Quota]) -> Sequence[Field]:
+        """RateLimit-Policy and RateLimit, unless they are switched off or there is no rule to tell of."""
+        if not quotas or not self._rate_limit_fields:
+            return ()
+        return (b"ratelimit-policy", rules.policy_field), (b"ratelimit", limit_value(quotas))
 
-    def _fields(self, rules: _Rules, verdict: Verdict) -> list[tuple[bytes, bytes]]:
-        if not verdict.quotas:
-            return []
-        return [(b"ratelimit-policy", rules.policy_field), (b"ratelimit", limit_value(verdict.quotas))]
+    def _compiled(self, caller_class: CallerClass, is_stack_exempt: bool) -> Rules:
+        rules = list(handle_request(caller_class, self.limits, is_stack_exempt=is_stack_exempt))
+        return Rules(
+            caller_class,
+            self.store.prepare(rules, tells_quotas=self._rate_limit_fields),
+            wake_rank(caller_class),
+            policy_value([rule for rule in rules if isinstance(rule, Rule)]),
+        )
 
     # The three ways to be refused
 
@@ -204,27 +182,26 @@ class ThrottleMiddleware:
         if pause.until is not None and now >= pause.until:
             self.store.pause = None
             return None
-        caller_class = None
+        is_person = True
         if not pause.early:
-            caller = self._caller(scope)
-            caller_class = caller.caller_class
-            packed = packed_address(caller.address.partition("/")[0])
+            rules, _, address, _ = self._caller(scope)
+            is_person = rules.caller_class.is_browser
+            packed = packed_address(address.partition("/")[0])
             if packed is not None and packed in self._pause_exempt:
                 return None
         left = self.limits.pause_seconds * MICROSECONDS if pause.until is None else pause.until - now
-        return Refusal(self._status_of(PAUSED), whole_seconds(round(left)), PAUSED, caller_class)
+        return Refusal(self._status_of(PAUSED), whole_seconds(round(left)), PAUSED, is_person)
 
-    def _refusal(self, caller: Caller, verdict: Verdict) -> Refusal:
-        reason = verdict.rule or "load_defer"
-        left = verdict.retry_after
+    def _refusal(self, rules: Rules, verdict: Refused) -> Refusal:
+        reason, left = verdict.rule, verdict.retry_after
         if reason == "load_defer":
             # An estimate; spread upwards by half, so that those refused now don't all return at once.
             told = self.limits.wait_told.seconds(verdict.load) * (1 + self._random() / 2)
             left = max(left, round(told * MICROSECONDS))
-        return Refusal(self._status_of(reason), whole_seconds(left), reason, caller.caller_class)
+        return Refusal(self._status_of(reason), whole_seconds(left), reason, rules.caller_class.is_browser)
 
     def _status_of(self, reason: str) -> int:
-        return self._status.get(reason, self._status["*"])
+        return self._status.get(reason) or self._status["*"]
 
     async def _refuse(
         self,
@@ -232,7 +209,7 @@ class ThrottleMiddleware:
         receive: Receive,
         send: Send,
         refusal: Refusal,
-        fields: list[tuple[bytes, bytes]],
+        fields: Sequence[Field],
     ) -> None:
         if scope["type"] == "websocket":
             if "websocket.http.response" not in scope.get("extensions", {}):
@@ -246,41 +223,35 @@ class ThrottleMiddleware:
             if drawn is not None:
                 drawn.raw_headers.extend(_missing(drawn, [*required_fields(refusal), *fields]))
                 return await drawn(scope, receive, send)
-        start, body = messages(
-            refusal,
-            form_wanted(scope.get("method", "GET"), scope["headers"], refusal.caller_class),
-            dict(fields),
-        )
+        start, body = messages(refusal, scope.get("method", "GET"), scope["headers"], fields)
         await send(start)
         await send(body)
         return None
 
     # Sleeping
 
-    async def _sleep(self, verdict: Verdict, caller: Caller, rules: _Rules, held: HeldReceive) -> Verdict | None:
+    async def _sleep(
+        self, verdict: Deferred, rules: Rules, hashes: Hashes, held: HeldReceive
+    ) -> Served | Refused | None:
         """Wait for room and ask again: the last verdict, or None when the caller hung up."""
         self._hear_stop_signal()
         sleeper = verdict.sleeper
-        assert sleeper is not None
         deadline = self._clock() + self.limits.defer_delay.seconds(verdict.load)
         hang_up = asyncio.ensure_future(held.hang_up())
         try:
             while True:
-                left = deadline - self._clock()
-                await asyncio.wait((sleeper.woken, hang_up), timeout=max(0, left), return_when="FIRST_COMPLETED")
+                left = max(0, deadline - self._clock())
+                await asyncio.wait((sleeper.woken, hang_up), timeout=left, return_when=asyncio.FIRST_COMPLETED)
                 if hang_up.done():
                     return None
                 now = int(self._clock() * MICROSECONDS + 0.5)
-                verdict = await self.store.admit(rules.prepared, caller.hashes, now, rules.rank, sleeper)
-                if verdict.outcome is not Outcome.DEFER:
-                    return verdict
-                if self._clock() >= deadline:
-                    verdict.outcome = Outcome.REFUSE
-                    return verdict
+                answer = self.store.admit(rules.prepared, hashes, now, rules.rank, sleeper)
+                last = answer if isinstance(answer, Served | Refused) else await answer
+                if not isinstance(last, Deferred) or self._clock() >= deadline:
+                    return last
         finally:
             hang_up.cancel()
-            if verdict.outcome is not Outcome.SERVE:
-                self.store.leave(sleeper)
+            self.store.leave(sleeper)
 
     def _hear_stop_signal(self) -> None:
         if not self._hears_stop_signal:
@@ -308,14 +279,14 @@ def store_named(store: Store | str) -> Store:
     raise ValueError(f"store={store!r}: use 'memory', or a Store")
 
 
-def _is_event_stream(headers: Sequence[tuple[bytes, bytes]]) -> bool:
+def _is_event_stream(headers: Iterable[Field]) -> bool:
     for name, value in headers:
         if name == b"content-type":
             return value.startswith(b"text/event-stream")
     return False
 
 
-def _missing(response: Response, fields: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _missing(response: Response, fields: Sequence[Field]) -> list[Field]:
     present = {name for name, _ in response.raw_headers}
     return [field for field in fields if field[0] not in present]
 

@@ -4,13 +4,11 @@ Prepared in advance, since refusing must be cheaper than serving. Nothing that a
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
 from starlette.types import Message
-
-from throttle.server.agents import CallerClass
 
 PAUSED = "service_paused"
 
@@ -31,8 +29,8 @@ class Refusal(NamedTuple):
     """whole seconds, at least 1"""
     reason: str
     """the name of the rule that refused, or `service_paused`"""
-    caller_class: CallerClass | None
-    """None where the answer came before anybody looked at who asks"""
+    is_person: bool
+    """a browser asks, or nobody has looked at who asks"""
 
     @property
     def title(self) -> str:
@@ -71,59 +69,49 @@ h1 {{ font-size: 1.6rem; line-height: 1.2; }}
 Field = tuple[bytes, bytes]
 
 
-class Form(NamedTuple):
-    """What the caller is able to read, and how it asked."""
+def messages(
+    refusal: Refusal, method: str, headers: Iterable[Field], fields: Iterable[Field] = ()
+) -> tuple[Message, Message]:
+    """The ASGI messages of the prepared answer, with `fields` (the RateLimit fields) added.
 
-    is_html: bool
-    is_json: bool
-    is_get: bool
-    has_body: bool
-
-
-def form_wanted(method: str, headers: list[Field], caller_class: CallerClass | None) -> Form:
-    """HTML for browsers, problem+json for those who ask for JSON, else plain text."""
+    HTML for browsers, problem+json for those who ask for JSON, else plain text; no body on HEAD.
+    """
     accept = b""
     for name, value in headers:
         if name == b"accept":
-            accept = value[:256].lower()
+            accept = value[:256]
             break
-    is_browser = caller_class is None or caller_class.is_browser
-    is_json = b"json" in accept and b"text/html" not in accept
-    return Form(is_browser and not is_json, is_json, method == "GET", method != "HEAD")
+    prepared, body = _prepared(refusal, method, accept)
+    return (
+        # A list of this request's own: other middleware may add to it.
+        {"type": "http.response.start", "status": refusal.status, "headers": [*prepared, *fields]},
+        {"type": "http.response.body", "body": body},
+    )
 
 
 @lru_cache(maxsize=1024)
-def answer(refusal: Refusal, form: Form) -> tuple[tuple[Field, ...], bytes]:
-    """The header fields and the body, without the RateLimit fields, which differ from caller to caller."""
-    if form.is_html:
-        content_type, body = b"text/html; charset=utf-8", _html(refusal, reloads=form.is_get)
-    elif form.is_json:
+def _prepared(refusal: Refusal, method: str, accept: bytes) -> tuple[list[Field], bytes]:
+    accept = accept.lower()
+    is_json = b"json" in accept and b"text/html" not in accept
+    is_html = refusal.is_person and not is_json
+    reloads = is_html and method == "GET"
+    if is_html:
+        content_type, body = b"text/html; charset=utf-8", _html(refusal, reloads=reloads)
+    elif is_json:
         content_type, body = b"application/problem+json", _problem(refusal)
     else:
-        text = f"{refusal.title}. {refusal.explanation} Please come back in {in_words(refusal.retry_after)}.\n"
-        content_type, body = b"text/plain; charset=utf-8", text
+        content_type, body = b"text/plain; charset=utf-8", f"{refusal.title}. {_detail(refusal)}\n"
     encoded = body.encode()
-    fields = [
-        (b"content-type", content_type),
-        (b"content-length", str(len(encoded)).encode()),
-        *required_fields(refusal),
-    ]
-    if form.is_html and form.is_get:
+    fields = [(b"content-type", content_type), (b"content-length", str(len(encoded)).encode())]
+    fields += required_fields(refusal)
+    if reloads:
         fields.append((b"refresh", str(refusal.retry_after).encode()))
-    return tuple(fields), encoded if form.has_body else b""
+    return fields, b"" if method == "HEAD" else encoded
 
 
 def required_fields(refusal: Refusal) -> tuple[Field, ...]:
     """What every refusal carries, also one that a response hook drew."""
     return (b"retry-after", str(refusal.retry_after).encode()), (b"cache-control", b"no-store")
-
-
-def messages(refusal: Refusal, form: Form, more: Mapping[bytes, bytes] | None = None) -> tuple[Message, Message]:
-    """The ASGI messages of an answer. The list of fields is this request's own: other middleware may add to it."""
-    fields, body = answer(refusal, form)
-    headers = [*fields, *more.items()] if more else list(fields)
-    start = {"type": "http.response.start", "status": refusal.status, "headers": headers}
-    return start, {"type": "http.response.body", "body": body}
 
 
 def in_words(seconds: int) -> str:
@@ -152,8 +140,12 @@ def _problem(refusal: Refusal) -> str:
             "type": f"https://iana.org/assignments/http-problem-types#{kind}",
             "title": refusal.title,
             "status": refusal.status,
-            "detail": f"{refusal.explanation} Please come back in {in_words(refusal.retry_after)}.",
+            "detail": _detail(refusal),
             "violated-policies": [refusal.reason],
             "retry-after": refusal.retry_after,
         }
     )
+
+
+def _detail(refusal: Refusal) -> str:
+    return f"{refusal.explanation} Please come back in {in_words(refusal.retry_after)}."

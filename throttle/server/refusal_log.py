@@ -9,7 +9,6 @@ import logging
 from collections import Counter
 
 from throttle.server.agents import describe
-from throttle.server.caller import Caller
 from throttle.server.refusal import Refusal
 
 logger = logging.getLogger("throttle.refused")
@@ -28,11 +27,11 @@ class RefusalLog:
         self._callers: Counter[tuple[str, bytes]] = Counter()
         self._timer: asyncio.TimerHandle | None = None
 
-    def note(self, refusal: Refusal, caller: Caller) -> None:
+    def note(self, refusal: Refusal, address: str, agent: bytes) -> None:
         if not logger.isEnabledFor(logging.INFO):
             return
         self._reasons[refusal.reason] += 1
-        who = (caller.address, caller.agent)
+        who = (address, agent)
         if who in self._callers or len(self._callers) < CALLERS:
             self._callers[who] += 1
         if self._timer is None:

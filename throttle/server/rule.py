@@ -4,8 +4,9 @@ Both rapid-fire checks of the page are one thing, «at most N hits are held unde
 (`Rule`); load and sleepers are the other, «at most N at once, until released» (`LoadRule`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -53,44 +54,51 @@ class LoadRule:
     sleeping_max: int
 
 
-class Outcome(Enum):
-    """The three verdicts."""
-
-    SERVE = "serve"
-    DEFER = "defer"
-    REFUSE = "refuse"
-
-
 Quota = tuple[Rule, int, int]
 """What a caller has left under one timed rule: the rule; hits that would still be served now; and microseconds until
 the oldest held hit leaves, so that one more would be (0 if none is held)."""
 
 
-class Verdict:
-    """A store's answer to one ask."""
+class Served:
+    """A place is held for the request."""
 
-    __slots__ = ("load", "outcome", "quotas", "retry_after", "rule", "sleeper")
+    __slots__ = ("quotas",)
 
-    def __init__(
-        self,
-        outcome: Outcome,
-        quotas: list[Quota],
-        load: int,
-        rule: str | None = None,
-        retry_after: int = 0,
-    ) -> None:
-        self.outcome = outcome
+    def __init__(self, quotas: Sequence[Quota] = ()) -> None:
         self.quotas = quotas
-        """one for each timed rule that was asked, after this ask"""
-        self.load = load
-        """requests running, this one included"""
-        self.rule = rule
-        """the name of the rule that defers or refuses"""
-        self.retry_after = retry_after
-        """microseconds: the longest wait of the timed rules as they stand after this ask; 0 when none is full"""
-
-        self.sleeper: Sleeper | None = None
-        """who waits for room, when the verdict is DEFER"""
+        """one for each timed rule that was asked, after this hit; none where the store was not asked to tell"""
 
     def __repr__(self) -> str:
-        return f"<{self.outcome.value} by {self.rule}, load {self.load}, retry after {self.retry_after} µs>"
+        return "<served>"
+
+
+class Refused:
+    """No place is held."""
+
+    __slots__ = ("load", "quotas", "retry_after", "rule")
+
+    def __init__(self, rule: str, quotas: Sequence[Quota], load: int) -> None:
+        self.rule = rule
+        """the name of the rule that refuses"""
+        self.quotas = quotas
+        """one for each timed rule, as it stands after this ask"""
+        self.load = load
+        """requests running, this one included"""
+        self.retry_after = max((reset for _, left, reset in quotas if left == 0), default=0)
+        """microseconds: the longest wait of the timed rules as they stand; 0 when none is full"""
+
+    def __repr__(self) -> str:
+        return f"<refused by {self.rule}, load {self.load}, retry after {self.retry_after} µs>"
+
+
+class Deferred(Refused):
+    """No place is held yet: `sleeper` waits for room, or refuses itself when its time is over."""
+
+    __slots__ = ("sleeper",)
+
+    def __init__(self, rule: str, quotas: Sequence[Quota], load: int, sleeper: "Sleeper") -> None:
+        super().__init__(rule, quotas, load)
+        self.sleeper = sleeper
+
+
+Verdict = Served | Refused | Deferred

@@ -5,7 +5,7 @@ policy's order; hold a refused hit where the rule says so; hold what is served. 
 each ask. It reads no clock that it was not given.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from throttle.server.rule import Hashes, LoadRule, Rule, Verdict
@@ -30,21 +30,24 @@ class Store(Protocol):
     pause: Pause | None
     """the pause in force, as far as this process knows"""
 
-    def prepare(self, rules: Sequence[Rule | LoadRule]) -> Any:
-        """The rules in this store's own form; done once for each class of caller and limits."""
+    def prepare(self, rules: Sequence[Rule | LoadRule], *, tells_quotas: bool = True) -> Any:
+        """The rules in this store's own form; done once for each class of caller and limits.
 
-    async def admit(
+        With `tells_quotas`, each verdict says what is left under each timed rule.
+        """
+
+    def admit(
         self, prepared: Any, hashes: Hashes, now: int, rank: int, sleeper: Sleeper | None = None
-    ) -> Verdict:
-        """The verdict on one request, in one atomic step.
+    ) -> Verdict | Awaitable[Verdict]:
+        """The verdict on one request, in one atomic step; to be awaited where the store is elsewhere.
 
-        SERVE: a place is held until `release`. DEFER: `sleeper` of the verdict waits for room, in the order of
-        `rank` and arrival; it asks again with itself as `sleeper`, and must `leave` if it will not. REFUSE: no place
-        is held, and a sleeper that asked has left.
+        Served: a place is held until `release`. Deferred: its `sleeper` waits for room, in the order of `rank` and
+        arrival; it asks again with itself as `sleeper`, and must `leave` if it will not. Refused: no place is held,
+        and a sleeper that asked has left.
         """
 
     def release(self) -> None:
-        """Give one place back; called once for each SERVE, and never awaited."""
+        """Give one place back; called once for each Served, and never awaited."""
 
     def leave(self, sleeper: Sleeper) -> None:
         """A sleeper goes without asking again: its caller hung up, or its time is over. May be repeated."""

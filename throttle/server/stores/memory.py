@@ -6,10 +6,12 @@ Never awaits inside a decision, never reads a clock, never holds more than `max_
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from throttle.server.rule import MICROSECONDS, Hashes, LoadRule, Outcome, Quota, Rule, Verdict
+from throttle.server.rule import MICROSECONDS, Deferred, Hashes, LoadRule, Quota, Refused, Rule, Served, Verdict
 from throttle.server.sleepers import Sleeper, Sleepers
 from throttle.server.stores import Pause
 from throttle.server.stores.hit_log import SHARDS, STAMP, HitLog, Shard
+
+SERVED = Served()
 
 
 @dataclass(slots=True, eq=False)
@@ -20,12 +22,19 @@ class _Timed:
     name: str
     key: int
     window: int
+    """microseconds"""
     full: int
+    """bytes of a caller's hits when no more is served"""
     holds_refused: bool
     shards: list[Shard]
 
 
-Prepared = list[_Timed | LoadRule]
+@dataclass(slots=True, eq=False)
+class Prepared:
+    """The rules for one class of caller, in the policy's order."""
+
+    rules: list[_Timed | LoadRule]
+    tells_quotas: bool
 
 
 class MemoryStore:
@@ -55,15 +64,15 @@ class MemoryStore:
     def sleeping(self) -> int:
         return len(self._sleepers)
 
-    def prepare(self, rules: Sequence[Rule | LoadRule]) -> Prepared:
-        return [rule if isinstance(rule, LoadRule) else self._timed(rule) for rule in rules]
+    def prepare(self, rules: Sequence[Rule | LoadRule], *, tells_quotas: bool = True) -> Prepared:
+        return Prepared([rule if isinstance(rule, LoadRule) else self._timed(rule) for rule in rules], tells_quotas)
 
     def _timed(self, rule: Rule) -> _Timed:
         hits = self._hits.setdefault(rule.name, HitLog(self.max_callers))
         window = round(rule.seconds * MICROSECONDS)
-        return _Timed(rule, rule.name, rule.key, window, rule.at_most * STAMP, rule.holds_refused, hits.shards)
+        return _Timed(rule, rule.name, int(rule.key), window, rule.at_most * STAMP, rule.holds_refused, hits.shards)
 
-    async def admit(
+    def admit(
         self,
         prepared: Prepared,
         hashes: Hashes,
@@ -71,11 +80,11 @@ class MemoryStore:
         rank: int,
         sleeper: Sleeper | None = None,
     ) -> Verdict:
-        stamp = now.to_bytes(STAMP, "big")
+        stamp = now.to_bytes(8, "big")
         if sleeper is not None and sleeper.is_called:
             self._sleepers.called.discard(sleeper)  # the place reserved for it must not stand in its way
         asked: list[tuple[_Timed, Shard, int, bytes]] = []
-        for rule in prepared:
+        for rule in prepared.rules:
             if isinstance(rule, LoadRule):
                 if self._running + len(self._sleepers.called) >= rule.at_most:
                     return self._no_room(rule, prepared, hashes, now, rank, sleeper)
@@ -86,58 +95,58 @@ class MemoryStore:
             log = shard.young.get(key)
             if log is None:
                 log = shard.old.get(key, b"")
-            while log and log[:STAMP] <= stamp:
-                log = log[STAMP:]
+            while log and log[:8] <= stamp:
+                log = log[8:]
             # 2. Compare, in the policy's order (as with the load above).
             if len(log) >= rule.full:
                 # 3. Hold a refused hit where the rule says so.
                 if rule.holds_refused:
-                    log += (now + rule.window).to_bytes(STAMP, "big")
+                    log += (now + rule.window).to_bytes(8, "big")
                     shard.hold(key, log[-rule.full :], now, rule.window, rule.full)
-                return self._refused(rule, prepared, hashes, now, sleeper)
+                return self._refused(rule.name, prepared, hashes, now, sleeper)
             asked.append((rule, shard, key, log))
         # 4. Hold what is served.
-        quotas: list[Quota] = []
-        for rule, shard, key, log in asked:
-            log += (now + rule.window).to_bytes(STAMP, "big")
-            shard.hold(key, log, now, rule.window, rule.full)
-            left = (rule.full - len(log)) // STAMP
-            quotas.append((rule.rule, left, int.from_bytes(log[:STAMP], "big") - now))
-        self._running += 1
         if sleeper is not None:
             self._sleepers.remove(sleeper)
-        return Verdict(Outcome.SERVE, quotas, self._running)
+        self._running += 1
+        quotas: list[Quota] = []
+        for rule, shard, key, log in asked:
+            log += (now + rule.window).to_bytes(8, "big")
+            if now < shard.turn_at and len(shard.young) < shard.room:
+                shard.young[key] = log
+            else:
+                shard.hold(key, log, now, rule.window, rule.full)
+            if prepared.tells_quotas:
+                quotas.append((rule.rule, (rule.full - len(log)) // 8, int.from_bytes(log[:8], "big") - now))
+        return Served(quotas) if quotas else SERVED
 
-    def _refused(
-        self, rule: "_Timed | LoadRule", prepared: Prepared, hashes: Hashes, now: int, sleeper: Sleeper | None
-    ) -> Verdict:
-        quotas = [self._quota(rule, hashes, now) for rule in prepared if not isinstance(rule, LoadRule)]
+    def _refused(self, rule: str, prepared: Prepared, hashes: Hashes, now: int, sleeper: Sleeper | None) -> Refused:
         if sleeper is not None:
             self.leave(sleeper)
-        retry_after = max((reset for _, remaining, reset in quotas if remaining == 0), default=0)
-        return Verdict(Outcome.REFUSE, quotas, self._running + 1, rule.name, retry_after)
+        return Refused(rule, self._quotas(prepared, hashes, now), self._running + 1)
 
     def _no_room(
         self, rule: LoadRule, prepared: Prepared, hashes: Hashes, now: int, rank: int, sleeper: Sleeper | None
-    ) -> Verdict:
+    ) -> Refused:
         if self._closed or (sleeper is None and len(self._sleepers) >= rule.sleeping_max):
-            return self._refused(rule, prepared, hashes, now, sleeper)
-        verdict = self._refused(rule, prepared, hashes, now, None)
-        verdict.outcome = Outcome.DEFER
+            return self._refused(rule.name, prepared, hashes, now, sleeper)
         if sleeper is None:
-            verdict.sleeper = self._sleepers.add(rank, rule.at_most)
+            sleeper = self._sleepers.add(rank, rule.at_most)
         else:
             self._sleepers.sleep_on(sleeper)
-            verdict.sleeper = sleeper
-        return verdict
+        return Deferred(rule.name, self._quotas(prepared, hashes, now), self._running + 1, sleeper)
+
+    def _quotas(self, prepared: Prepared, hashes: Hashes, now: int) -> list[Quota]:
+        return [self._quota(rule, hashes, now) for rule in prepared.rules if isinstance(rule, _Timed)]
 
     def _quota(self, rule: _Timed, hashes: Hashes, now: int) -> Quota:
         """What is left under one rule, without a hit."""
         key = hashes[rule.key]
         log = rule.shards[key % SHARDS].find(key)
-        held = [int.from_bytes(log[i : i + STAMP], "big") - now for i in range(0, len(log), STAMP)]
-        held = [left for left in held if left > 0]
-        return rule.rule, rule.rule.at_most - len(held), held[0] if held else 0
+        stamp = now.to_bytes(8, "big")
+        while log and log[:8] <= stamp:
+            log = log[8:]
+        return rule.rule, (rule.full - len(log)) // 8, int.from_bytes(log[:8], "big") - now if log else 0
 
     def release(self) -> None:
         self._running -= 1
