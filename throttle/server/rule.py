@@ -84,8 +84,11 @@ class Refused:
         """one for each timed rule, as it stands after this ask"""
         self.load = load
         """requests running, this one included"""
-        self.retry_after = max((reset for _, left, reset in quotas if left == 0), default=0)
+        self.retry_after = 0
         """microseconds: the longest wait of the timed rules as they stand; 0 when none is full"""
+        for _, left, reset in quotas:
+            if left <= 0 and reset > self.retry_after:
+                self.retry_after = reset
 
     def __repr__(self) -> str:
         return f"<refused by {self.rule}, load {self.load}, retry after {self.retry_after} µs>"

@@ -137,16 +137,18 @@ class MemoryStore:
         return Deferred(rule.name, self._quotas(prepared, hashes, now), self._running + 1, sleeper)
 
     def _quotas(self, prepared: Prepared, hashes: Hashes, now: int) -> list[Quota]:
-        return [self._quota(rule, hashes, now) for rule in prepared.rules if isinstance(rule, _Timed)]
-
-    def _quota(self, rule: _Timed, hashes: Hashes, now: int) -> Quota:
-        """What is left under one rule, without a hit."""
-        key = hashes[rule.key]
-        log = rule.shards[key % SHARDS].find(key)
+        """What is left under each timed rule, without a hit."""
         stamp = now.to_bytes(8, "big")
-        while log and log[:8] <= stamp:
-            log = log[8:]
-        return rule.rule, (rule.full - len(log)) // 8, int.from_bytes(log[:8], "big") - now if log else 0
+        quotas: list[Quota] = []
+        for rule in prepared.rules:
+            if isinstance(rule, _Timed):
+                key = hashes[rule.key]
+                log = rule.shards[key % SHARDS].find(key)
+                while log and log[:8] <= stamp:
+                    log = log[8:]
+                reset = int.from_bytes(log[:8], "big") - now if log else 0
+                quotas.append((rule.rule, (rule.full - len(log)) // 8, reset))
+        return quotas
 
     def release(self) -> None:
         self._running -= 1
