@@ -3,6 +3,7 @@
 Never awaits inside a decision, never reads a clock, never holds more than `max_callers` callers a rule.
 """
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from throttle.server.stores import Pause
 from throttle.server.stores.hit_log import SHARDS, STAMP, HitLog, Shard
 
 SERVED = Served()
+_oldest = struct.Struct(">Q").unpack_from
 
 
 @dataclass(slots=True, eq=False)
@@ -80,7 +82,7 @@ class MemoryStore:
         rank: int,
         sleeper: Sleeper | None = None,
     ) -> Verdict:
-        stamp = now.to_bytes(8, "big")
+        after = (now + 1).to_bytes(8, "big")
         if sleeper is not None and sleeper.is_called:
             self._sleepers.called.discard(sleeper)  # the place reserved for it must not stand in its way
         asked: list[tuple[_Timed, Shard, int, bytes]] = []
@@ -95,7 +97,7 @@ class MemoryStore:
             log = shard.young.get(key)
             if log is None:
                 log = shard.old.get(key, b"")
-            while log and log[:8] <= stamp:
+            while log and log < after:  # its oldest hit leaves by now: bytes compare from the left
                 log = log[8:]
             # 2. Compare, in the policy's order (as with the load above).
             if len(log) >= rule.full:
@@ -117,7 +119,7 @@ class MemoryStore:
             else:
                 shard.hold(key, log, now, rule.window, rule.full)
             if prepared.tells_quotas:
-                quotas.append((rule.rule, (rule.full - len(log)) // 8, int.from_bytes(log[:8], "big") - now))
+                quotas.append((rule.rule, (rule.full - len(log)) // 8, _oldest(log)[0] - now))
         return Served(quotas) if quotas else SERVED
 
     def _refused(self, rule: str, prepared: Prepared, hashes: Hashes, now: int, sleeper: Sleeper | None) -> Refused:
@@ -138,21 +140,21 @@ class MemoryStore:
 
     def _quotas(self, prepared: Prepared, hashes: Hashes, now: int) -> list[Quota]:
         """What is left under each timed rule, without a hit."""
-        stamp = now.to_bytes(8, "big")
+        after = (now + 1).to_bytes(8, "big")
         quotas: list[Quota] = []
         for rule in prepared.rules:
             if isinstance(rule, _Timed):
                 key = hashes[rule.key]
                 log = rule.shards[key % SHARDS].find(key)
-                while log and log[:8] <= stamp:
+                while log and log < after:
                     log = log[8:]
-                reset = int.from_bytes(log[:8], "big") - now if log else 0
+                reset = _oldest(log)[0] - now if log else 0
                 quotas.append((rule.rule, (rule.full - len(log)) // 8, reset))
         return quotas
 
     def release(self) -> None:
         self._running -= 1
-        if self._sleepers:
+        if self._sleepers.waiting:
             self._sleepers.call(self._running)
 
     def leave(self, sleeper: Sleeper) -> None:
