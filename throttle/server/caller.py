@@ -5,8 +5,9 @@ is cut short before anything looks at it; keys are hashes that no outsider can f
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from throttle.server.address import AddressReader
 from throttle.server.agents import LONGEST, Agent, CallerClass
@@ -18,7 +19,8 @@ IsWebApi = Callable[[Scope], bool]
 Identify = Callable[[Scope], str | None]
 
 
-class Rules(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Rules:
     """The rules for one class of caller, compiled once."""
 
     caller_class: CallerClass

@@ -92,8 +92,8 @@ class ThrottleMiddleware:
             api_paths=_checked_paths("api_paths", api_paths),
             is_web_api=is_web_api,
             identify=identify,
-        )
-        self._is_exempt = Exempt(paths=exempt_paths, prefixes=exempt_prefixes, preflights=exempt_preflights)
+        ).__call__  # bound once: calling an instance costs 60 ns more
+        self._is_exempt = Exempt(paths=exempt_paths, prefixes=exempt_prefixes, preflights=exempt_preflights).__call__
         self._pause_exempt = Networks(self.limits.pause_exempt, "pause_exempt")
         self._status = _checked_status(status)
         self._response = response
