@@ -281,6 +281,8 @@ def store_named(store: Store | str) -> Store:
 
 def _is_event_stream(headers: Iterable[Field]) -> bool:
     for name, value in headers:
+        if name == b"content-length":
+            return False  # a stream's length is not known; Starlette writes this field before the type
         if name == b"content-type":
             return value.startswith(b"text/event-stream")
     return False
