@@ -8,7 +8,7 @@ import asyncio
 import inspect
 import random as random_module
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,6 +21,7 @@ from throttle.server.agents import classify as classify_agent
 from throttle.server.caller import CallerReader, Classify, Identify, IsWebApi, Rules
 from throttle.server.exempt import Exempt
 from throttle.server.held_receive import HeldReceive
+from throttle.server.place import Place
 from throttle.server.policy import Limits, handle_request, wake_rank
 from throttle.server.refusal import PAUSED, Field, Refusal, messages, required_fields
 from throttle.server.refusal_log import RefusalLog
@@ -134,26 +135,11 @@ class ThrottleMiddleware:
                 return await self._refuse(scope, receive, send, refusal, self._fields(rules, verdict.quotas))
 
         fields = self._fields(rules, verdict.quotas) if self._rate_limit_fields else ()
-        start = "http.response.start" if kind == "http" else "websocket.accept"
-        is_held = True
-
-        def send_told(message: Message) -> Awaitable[None]:
-            """Tell the caller what it has left; a stream's place is given back when its answer starts."""
-            nonlocal is_held
-            if message["type"] == start:
-                headers = message.get("headers", ())
-                if is_held and not self._count_streams and (kind == "websocket" or _is_event_stream(headers)):
-                    is_held = False
-                    self.store.release()
-                if fields:
-                    message["headers"] = [*headers, *fields]
-            return send(message)
-
+        place = Place(self.store, send, fields, self._count_streams)
         try:
-            await self.app(scope, receive, send_told)
+            await self.app(scope, receive, place.send)
         finally:
-            if is_held:
-                self.store.release()
+            place.release()
             if held is not None:
                 held.close()
 
@@ -277,15 +263,6 @@ def store_named(store: Store | str) -> Store:
     if store == "memory":
         return MemoryStore()
     raise ValueError(f"store={store!r}: use 'memory', or a Store")
-
-
-def _is_event_stream(headers: Iterable[Field]) -> bool:
-    for name, value in headers:
-        if name == b"content-length":
-            return False  # a stream's length is not known; Starlette writes this field before the type
-        if name == b"content-type":
-            return value.startswith(b"text/event-stream")
-    return False
 
 
 def _missing(response: Response, fields: Sequence[Field]) -> list[Field]:
