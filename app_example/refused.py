@@ -1,0 +1,33 @@
+"""The site's own page for people whom the throttle sends away; machines get the throttle's plain answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from starlette.requests import Request
+
+from app_example.security_headers import SECURITY_HEADERS
+from app_example.templates import render
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+    from starlette.types import Scope
+
+
+class Refusal(Protocol):
+    """What the throttle says of a refusal: the status, and the whole seconds until a return is worthwhile."""
+
+    status: int
+    retry_after: int
+
+
+def answer(scope: Scope, refusal: Refusal) -> Response | None:
+    """A page in the site's own dress for who asks for HTML; None leaves the answer to the throttle."""
+    request = Request(scope)
+    if "text/html" not in request.headers.get("accept", "") or request.url.path.startswith("/api/"):
+        return None
+    seconds = refusal.retry_after
+    headers = {"Retry-After": str(seconds), "Cache-Control": "no-store", **SECURITY_HEADERS}
+    if request.method == "GET":
+        headers["Refresh"] = str(seconds)
+    return render(request, "refused.html", refusal.status, headers, seconds=seconds)
