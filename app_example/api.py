@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from app_example.database import Database
 
 Thing = TypeVar("Thing")
-PageNumber = Annotated[
-    int, Query(ge=1, le=library.PAGE_MAX, description=f"{library.PAGE_SIZE} papers a page")
-]
+PageNumber = Annotated[int, Query(ge=1, le=library.PAGE_MAX, description=f"{library.PAGE_SIZE} papers a page")]
 
 
 class PaperOut(BaseModel):
@@ -89,9 +87,7 @@ def web_api(database: Database) -> FastAPI:
 
     @api.get("/papers")
     def papers(
-        q: Annotated[
-            str | None, Query(max_length=library.QUERY_CHARACTERS_MAX, description="words to find")
-        ] = None,
+        q: Annotated[str | None, Query(max_length=library.QUERY_CHARACTERS_MAX, description="words to find")] = None,
         tag: Annotated[str | None, Query(max_length=200)] = None,
         user: Annotated[str | None, Query(max_length=200)] = None,
         page: PageNumber = 1,
@@ -132,10 +128,7 @@ def web_api(database: Database) -> FastAPI:
         """One user."""
         with database.connection() as connection:
             user = _found(library.user(connection, name), "user")
-            tags = [
-                TagOut(name=tag.name, papers=tag.papers)
-                for tag in library.tags_of_user(connection, user, 100)
-            ]
+            tags = [TagOut(name=tag.name, papers=tag.papers) for tag in library.tags_of_user(connection, user, 100)]
         return UserOut(name=user.name, full_name=user.full_name, papers=user.papers, tags=tags)
 
     @api.get("/users/{name}/related")
@@ -156,9 +149,7 @@ def web_api(database: Database) -> FastAPI:
     return api
 
 
-def problem(
-    status: int, title: str, headers: Mapping[str, str] | None = None, **members: object
-) -> JSONResponse:
+def problem(status: int, title: str, headers: Mapping[str, str] | None = None, **members: object) -> JSONResponse:
     """An error as application/problem+json (RFC 9457)."""
     return JSONResponse(
         {"title": title, "status": status, **members}, status, headers, media_type="application/problem+json"

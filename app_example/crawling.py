@@ -49,16 +49,12 @@ class Crawling:
 
     async def robots(self, request: Request) -> Response:
         """What crawlers should leave out, and how long to wait between two pages."""
-        return PlainTextResponse(
-            ROBOTS.format(delay=self.crawl_delay, site=site_url(request, self.public_url))
-        )
+        return PlainTextResponse(ROBOTS.format(delay=self.crawl_delay, site=site_url(request, self.public_url)))
 
     def site_map(self, request: Request) -> Response:
         """Every paper, with the day it was last posted; then the users and tags, as far as one map may go."""
         with self.database.connection() as connection:
-            papers = connection.execute(
-                "SELECT id, posted FROM papers ORDER BY posted DESC, id DESC"
-            ).fetchall()
+            papers = connection.execute("SELECT id, posted FROM papers ORDER BY posted DESC, id DESC").fetchall()
             users = connection.execute("SELECT name FROM users ORDER BY id").fetchall()
             tags = connection.execute("SELECT name FROM tags ORDER BY id").fetchall()
         paths = [
@@ -67,9 +63,7 @@ class Crawling:
             *((f"/user/{name}", None) for (name,) in users),
             *((f"/tag/{name}", None) for (name,) in tags),
         ]
-        xml = text(
-            "sitemap.xml", site=site_url(request, self.public_url), paths=paths[:SITE_MAP_ADDRESSES_MAX]
-        )
+        xml = text("sitemap.xml", site=site_url(request, self.public_url), paths=paths[:SITE_MAP_ADDRESSES_MAX])
         return Response(xml, media_type="application/xml")
 
     async def health(self, request: Request) -> Response:

@@ -127,9 +127,7 @@ def _open(path: Path) -> sqlite3.Connection:
     )
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute(
-        "PRAGMA synchronous = NORMAL"
-    )  # with WAL: a power cut may lose the last post, never the file
+    connection.execute("PRAGMA synchronous = NORMAL")  # with WAL: a power cut may lose the last post, never the file
     # Not every SQLite is built with mathematics.
     connection.create_function("ln", 1, math.log, deterministic=True)
     connection.create_function("sqrt", 1, math.sqrt, deterministic=True)
@@ -144,8 +142,7 @@ def _build(connection: sqlite3.Connection) -> None:
     posts = 0
     for paper_id, paper in enumerate(arxiv.papers(), start=1):
         connection.execute(
-            "INSERT INTO papers (id, url, title, authors, abstract, doi, posted)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO papers (id, url, title, authors, abstract, doi, posted) VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
                 paper_id,
                 paper.url,

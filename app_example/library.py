@@ -104,9 +104,7 @@ def search(connection: sqlite3.Connection, query: str, number: int) -> Page:
         """,
         {"begin": MARK_BEGIN, "end": MARK_END, "match": match, **_window(number)},
     ).fetchall()
-    total = connection.execute(
-        "SELECT count(*) FROM papers_text WHERE papers_text MATCH ?", (match,)
-    ).fetchone()[0]
+    total = connection.execute("SELECT count(*) FROM papers_text WHERE papers_text MATCH ?", (match,)).fetchone()[0]
     entries = _entries(connection, rows)
     for entry, row in zip(entries, rows, strict=True):
         entry.snippet = row["snippet"] if MARK_BEGIN in row["snippet"] else ""
@@ -144,8 +142,7 @@ def tag(connection: sqlite3.Connection, name: str) -> Tag | None:
 def user(connection: sqlite3.Connection, name: str) -> User | None:
     """The user of this name, whatever its case."""
     row = connection.execute(
-        "SELECT id, name, full_name, (SELECT count(*) FROM posts WHERE user_id = users.id) FROM users"
-        " WHERE name = ?",
+        "SELECT id, name, full_name, (SELECT count(*) FROM posts WHERE user_id = users.id) FROM users WHERE name = ?",
         (name,),
     ).fetchone()
     return User(*row) if row else None
@@ -224,13 +221,9 @@ def _entries(connection: sqlite3.Connection, rows: Iterable[sqlite3.Row]) -> lis
     rows = list(rows)
     ids = [row["id"] for row in rows]
     marks = ",".join("?" * len(ids))
-    found = connection.execute(
-        f"SELECT id, url, title, authors, abstract, doi FROM papers WHERE id IN ({marks})", ids
-    )
+    found = connection.execute(f"SELECT id, url, title, authors, abstract, doi FROM papers WHERE id IN ({marks})", ids)
     columns = {row["id"]: dict(row) for row in found}
-    entries = {
-        row["id"]: Entry(**columns[row["id"]], posted=row["posted"], comment=row["comment"]) for row in rows
-    }
+    entries = {row["id"]: Entry(**columns[row["id"]], posted=row["posted"], comment=row["comment"]) for row in rows}
     for paper_id, name in connection.execute(
         f"""
         SELECT DISTINCT paper_id, name

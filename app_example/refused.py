@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
 from app_example.security_headers import SECURITY_HEADERS
 from app_example.templates import render
+from throttle import Refusal
 
 if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Scope
 
 
-class Refusal(Protocol):
-    """What the throttle says of a refusal: the status, and the whole seconds until a return is worthwhile."""
-
-    status: int
-    retry_after: int
-
-
 def answer(scope: Scope, refusal: Refusal) -> Response | None:
     """A page in the site's own dress for who asks for HTML; None leaves the answer to the throttle."""
     request = Request(scope)
-    if "text/html" not in request.headers.get("accept", "") or request.url.path.startswith("/api/"):
+    wants_html = "text/html" in request.headers.get("accept", "")
+    if not (refusal.is_person and wants_html) or request.url.path.startswith("/api/"):
         return None
     seconds = refusal.retry_after
     headers = {"Retry-After": str(seconds), "Cache-Control": "no-store", **SECURITY_HEADERS}

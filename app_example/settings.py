@@ -37,7 +37,7 @@ class Settings:
     """
 
     data: Path = field(default_factory=lambda: platformdirs.user_data_path("throttle-app-example", False))
-    store: str | None = None
+    store: str = "memory"
     trusted_proxies: tuple[str, ...] = ()
     public_url: str | None = None
     https: bool = False
@@ -53,7 +53,7 @@ class Settings:
         """The settings that the environment gives. Raises SettingsError."""
         given = {name: value for name, value in environ.items() if value.strip()}
         return cls(
-            store=given.get("APP_EXAMPLE_STORE"),
+            store=given.get("APP_EXAMPLE_STORE", "memory"),
             trusted_proxies=_networks(given.get("APP_EXAMPLE_TRUSTED_PROXIES", "")),
             public_url=_url(given.get("APP_EXAMPLE_URL")),
             https=_switch("APP_EXAMPLE_HTTPS", given.get("APP_EXAMPLE_HTTPS", "0")),
@@ -112,9 +112,7 @@ def _url(text: str | None) -> str | None:
     except ValueError:  # half an IPv6 address
         is_site = False
     if not is_site:
-        raise SettingsError(
-            f"APP_EXAMPLE_URL: {text!r} is no address of a site. Write https://papers.example"
-        )
+        raise SettingsError(f"APP_EXAMPLE_URL: {text!r} is no address of a site. Write https://papers.example")
     return text.rstrip("/")
 
 

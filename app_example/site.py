@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -23,14 +22,14 @@ from app_example.pages import Pages
 from app_example.security_headers import SecurityHeaders
 from app_example.settings import Settings
 from app_example.templates import STATIC, render
+from throttle import Limits, ThrottleMiddleware
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-CRAWL_DELAY_SECONDS = 30.0  # the throttle's Limits().lone_crawler_seconds
-
-log = logging.getLogger(__name__)
+LIMITS = Limits.connotea()
+CRAWL_DELAY_SECONDS = LIMITS.lone_crawler_seconds or 1.0  # robots.txt says what the throttle does
 
 
 def create_app(settings: Settings | None = None, *, throttled: bool = True) -> Starlette:
@@ -68,22 +67,15 @@ def create_app(settings: Settings | None = None, *, throttled: bool = True) -> S
     )
     app.add_middleware(SecurityHeaders)
     if throttled:
-        _add_throttle(
-            app, settings, signing_key
-        )  # last added, outermost: a refusal costs nothing of the above
+        _add_throttle(app, settings, signing_key)  # last added, outermost: a refusal costs nothing of the above
     return app
 
 
 def _add_throttle(app: Starlette, settings: Settings, signing_key: str) -> None:
     """Mount the throttle. The only place in this site that knows of it."""
-    try:
-        from throttle import Limits, ThrottleMiddleware  # type: ignore[attr-defined, unused-ignore]
-    except ImportError:
-        log.warning("throttle's server half is not installed: the site is served unthrottled")
-        return
     app.add_middleware(
         ThrottleMiddleware,
-        limits=Limits(),
+        limits=LIMITS,
         api_paths=["/api"],
         identify=sessions.session_user(signing_key),
         response=refused.answer,

@@ -41,10 +41,7 @@ def test_accents_written_in_tex_become_letters_and_other_tex_stays() -> None:
     assert arxiv.without_tex_accents(r"D\'ej\`a vu, Erd\H{o}s, intera\c{c}\~ao, Na\"{\i}ve") == (
         "Déjà vu, Erdős, interação, Naïve"
     )
-    assert (
-        arxiv.without_tex_accents(r"the $h_\alpha$ index, $\mathbf{h}$")
-        == r"the $h_\alpha$ index, $\mathbf{h}$"
-    )
+    assert arxiv.without_tex_accents(r"the $h_\alpha$ index, $\mathbf{h}$") == r"the $h_\alpha$ index, $\mathbf{h}$"
 
 
 def test_the_words_of_a_title_that_say_something_are_its_tags() -> None:

@@ -22,8 +22,7 @@ def test_robots_txt_names_the_pace_and_leaves_out_what_no_crawler_needs(site: Te
 def test_the_site_map_names_every_paper_user_and_tag_by_addresses_that_are_served(site: TestClient) -> None:
     name = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
     addresses = [
-        node.text or ""
-        for node in ElementTree.fromstring(site.get("/sitemap.xml").content).iter(f"{name}loc")
+        node.text or "" for node in ElementTree.fromstring(site.get("/sitemap.xml").content).iter(f"{name}loc")
     ]
     assert len(addresses) == len(set(addresses)) == 1 + 2986 + 5004 + 4949
     for address in addresses[:: len(addresses) // 40]:

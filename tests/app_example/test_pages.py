@@ -104,16 +104,13 @@ def test_no_search_breaks_the_site_or_the_page(site: TestClient, query: str) -> 
 
 def test_a_search_finds_papers_that_hold_every_word(site: TestClient) -> None:
     one, both = (
-        site.get("/api/papers", params={"q": words}).json()["total"]
-        for words in ("altmetrics", "altmetrics twitter")
+        site.get("/api/papers", params={"q": words}).json()["total"] for words in ("altmetrics", "altmetrics twitter")
     )
     assert 0 < both < one
 
 
 def test_a_phrase_in_quotation_marks_is_found_as_it_stands(site: TestClient) -> None:
-    words, phrase = (
-        site.get("/api/papers", params={"q": q}).json()["total"] for q in ("web data", '"web data"')
-    )
+    words, phrase = (site.get("/api/papers", params={"q": q}).json()["total"] for q in ("web data", '"web data"'))
     assert 0 < phrase < words
 
 

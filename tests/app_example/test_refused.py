@@ -1,22 +1,15 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import html5lib
 import pytest
 
 from app_example import refused
+from throttle import Refusal
+
+REFUSAL = Refusal(503, 7, "hit_stack", True)
 
 
-@dataclass(frozen=True)
-class Refusal:
-    status: int = 503
-    retry_after: int = 7
-
-
-def scope(
-    method: str = "GET", path: str = "/tag/cs.DL", accept: str = "text/html,*/*;q=0.8"
-) -> dict[str, object]:
+def scope(method: str = "GET", path: str = "/tag/cs.DL", accept: str = "text/html,*/*;q=0.8") -> dict[str, object]:
     return {
         "type": "http",
         "method": method,
@@ -29,7 +22,7 @@ def scope(
 
 
 def test_people_get_a_page_of_the_site_that_says_when_to_return() -> None:
-    answer = refused.answer(scope(), Refusal())
+    answer = refused.answer(scope(), REFUSAL)
     assert answer is not None
     assert answer.status_code == 503
     assert answer.headers["retry-after"] == answer.headers["refresh"] == "7"
@@ -40,13 +33,11 @@ def test_people_get_a_page_of_the_site_that_says_when_to_return() -> None:
 
 
 def test_a_form_that_was_sent_is_not_sent_again_by_itself() -> None:
-    answer = refused.answer(scope("POST"), Refusal())
+    answer = refused.answer(scope("POST"), REFUSAL)
     assert answer is not None
     assert "refresh" not in answer.headers
 
 
-@pytest.mark.parametrize(
-    "other", [scope(accept="application/json"), scope(accept=""), scope(path="/api/papers")]
-)
+@pytest.mark.parametrize("other", [scope(accept="application/json"), scope(accept=""), scope(path="/api/papers")])
 def test_machines_get_the_throttles_own_answer(other: dict[str, object]) -> None:
-    assert refused.answer(other, Refusal()) is None
+    assert refused.answer(other, REFUSAL) is None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def test_without_any_setting_everything_has_a_default() -> None:
     settings = Settings.from_environment({"APP_EXAMPLE_STORE": "  "})
-    assert settings.store is None
+    assert settings.store == "memory"
     assert settings.trusted_proxies == ()
     assert settings.database.name == "library.sqlite3"
 

@@ -357,10 +357,10 @@ def test_api_clients_and_feed_readers_wake_before_crawlers_and_else_who_came_fir
         for name, agent in [("crawler 1", GOOGLEBOT), ("reader 1", FEED_READER), ("crawler 2", GOOGLEBOT)]:
             waiting.append(bot(app, agent, client=f"192.0.2.{len(waiting)}"))
             waiting[-1].task.add_done_callback(lambda _, name=name: served.append(name))
-            await asyncio.sleep(1)
+            await asyncio.sleep(0.1)
         waiting.append(bot(app, FEED_READER, client="192.0.2.77"))
         waiting[-1].task.add_done_callback(lambda _: served.append("reader 2"))
-        await asyncio.sleep(1)
+        await asyncio.sleep(0.1)
         gate.opened.set()
         for request in [person, *waiting]:
             assert (await request.finished()).status == 200
@@ -448,6 +448,7 @@ def test_a_sleeper_leaves_at_once_when_its_caller(how: str) -> None:
         gate.opened.set()
         assert (await staying.finished()).status == 200
         await person.finished()
+        await asyncio.sleep(0)
         assert (store.load, store.sleeping) == (0, 0)
         assert not asyncio.all_tasks() - {asyncio.current_task()}
 
@@ -494,6 +495,7 @@ def test_nothing_of_a_body_is_lost_while_its_request_sleeps() -> None:
             gate.opened.set()
             assert (await sleeper.finished()).body == b"".join(chunks)
             await person.finished()
+            await asyncio.sleep(0)
         assert not asyncio.all_tasks() - {asyncio.current_task()}
 
     run(story())

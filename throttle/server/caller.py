@@ -4,15 +4,16 @@ A caller cannot choose who it is: the address comes from the socket, or from tru
 is cut short before anything looks at it; keys are hashes that no outsider can foresee.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
+
+from starlette.types import Scope
 
 from throttle.server.address import HEADERS, AddressReader
 from throttle.server.agents import LONGEST, Agent, CallerClass
 from throttle.server.rule import Hashes
 
-Scope = Mapping[str, Any]
 Classify = Callable[[bytes], Agent]
 IsWebApi = Callable[[Scope], bool]
 Identify = Callable[[Scope], str | None]
