@@ -4,16 +4,17 @@ A caller cannot choose who it is: the address comes from the socket, or from tru
 is cut short before anything looks at it; keys are hashes that no outsider can foresee.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from throttle.server.address import AddressReader
+from starlette.types import Scope
+
+from throttle.server.address import HEADERS, AddressReader
 from throttle.server.agents import LONGEST, Agent, CallerClass
 from throttle.server.rule import Hashes
 
-Scope = Mapping[str, Any]
 Classify = Callable[[bytes], Agent]
 IsWebApi = Callable[[Scope], bool]
 Identify = Callable[[Scope], str | None]
@@ -34,6 +35,8 @@ class Rules:
 Caller = tuple[Rules, Hashes, str, bytes]
 """One request's sender: what is asked of its class; its keys; its address (an IPv4 address, an IPv6 network, or
 «unknown»); its User-Agent, cut to 512 bytes. A bare tuple, since one is made for each request."""
+
+FORWARDING = frozenset(name.encode() for name in HEADERS)
 
 Compile = Callable[[CallerClass, bool], Rules]
 """The rules for a class, and whether the agent is exempt from the hit stack."""
@@ -88,6 +91,10 @@ class CallerReader:
             0 if crawler is None else hash((address, crawler)),
         )
         return rules, hashes, address, agent
+
+    def ignores_a_proxy(self, scope: Scope) -> bool:
+        """A request that a proxy may have passed on, whose forwarding header is not believed."""
+        return not self._reads_address and any(name in FORWARDING for name, _ in scope["headers"])
 
     def _profile_of(self, agent: bytes) -> tuple[Rules, Rules, str | None]:
         """The rules for an agent, the rules for it as an API client, and its name if it is a known crawler."""

@@ -15,7 +15,9 @@ KEPT_BYTES = 65_536
 class HeldReceive:
     """Wraps one request's `receive`; call it as such afterwards."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, since: float) -> None:
+        self.since = since
+        """the clock's seconds when the sleep began"""
         self._receive = receive
         self._kept: deque[Message] = deque()
         self._pending: asyncio.Task[Message] | None = None
@@ -50,6 +52,7 @@ class HeldReceive:
         """The request is over: nobody will ask for what is still pending."""
         if self._pending is not None:
             self._pending.cancel()
+            self._pending = None
 
 
 async def _as_coroutine(receive: Receive) -> Message:

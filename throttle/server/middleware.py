@@ -6,6 +6,7 @@ awaiting, because callers hang up and a cancelled await does not finish.
 
 import asyncio
 import inspect
+import logging
 import random as random_module
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -29,6 +30,8 @@ from throttle.server.rule import MICROSECONDS, Deferred, Hashes, Quota, Refused,
 from throttle.server.shutdown import on_stop_signal
 from throttle.server.stores import Pause, Store
 from throttle.server.stores.memory import MemoryStore
+
+logger = logging.getLogger("throttle")
 
 ResponseHook = Callable[[Scope, Refusal], Response | Awaitable[Response | None] | None]
 
@@ -85,7 +88,7 @@ class ThrottleMiddleware:
         address = AddressReader(
             trusted_proxies=trusted_proxies, forwarded_header=forwarded_header, ipv6_prefix=ipv6_prefix
         )
-        self._caller = CallerReader(
+        reader = CallerReader(
             self._compiled,
             address=address,
             classify=classify,
@@ -93,7 +96,9 @@ class ThrottleMiddleware:
             api_paths=_checked_paths("api_paths", api_paths),
             is_web_api=is_web_api,
             identify=identify,
-        ).__call__  # bound once: calling an instance costs 60 ns more
+        )
+        self._caller = reader.__call__  # bound once: calling an instance costs 60 ns more
+        self._ignores_a_proxy = reader.ignores_a_proxy
         self._is_exempt = Exempt(paths=exempt_paths, prefixes=exempt_prefixes, preflights=exempt_preflights).__call__
         self._pause_exempt = Networks(self.limits.pause_exempt, "pause_exempt")
         self._status = _checked_status(status)
@@ -104,8 +109,9 @@ class ThrottleMiddleware:
         self._random = random
         self._log = RefusalLog()
         self._hears_stop_signal = False
+        self._has_warned_of_proxy = False
         if self.limits.paused:
-            self.store.pause = Pause(None, self.limits.pause_early)
+            self.store.paused = Pause(None, self.limits.pause_early)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
@@ -114,7 +120,7 @@ class ThrottleMiddleware:
         if (kind != "http" and kind != "websocket") or self._is_exempt(scope):
             return await self.app(scope, receive, send)
         now = int(self._clock() * MICROSECONDS + 0.5)
-        if self.store.pause is not None and (refusal := self._service_paused(scope, now)) is not None:
+        if self.store.paused is not None and (refusal := self._service_paused(scope, now)) is not None:
             return await self._refuse(scope, receive, send, refusal, ())
 
         rules, hashes, address, agent = self._caller(scope)
@@ -124,30 +130,49 @@ class ThrottleMiddleware:
             if not isinstance(verdict, Refused):
                 verdict = await verdict
             if isinstance(verdict, Deferred):
-                receive = held = HeldReceive(receive)
+                receive = held = HeldReceive(receive, self._clock())
                 slept = await self._sleep(verdict, rules, hashes, held)
                 if slept is None:
-                    return None  # the caller hung up: there is nobody to answer
+                    return held.close()  # the caller hung up: there is nobody to answer
                 verdict = slept
             if isinstance(verdict, Refused):
                 refusal = self._refusal(rules, verdict)
-                self._log.note(refusal, address, agent)
-                return await self._refuse(scope, receive, send, refusal, self._fields(rules, verdict.quotas))
+                self._note(refusal, address, agent, scope)
+                try:
+                    return await self._refuse(scope, receive, send, refusal, self._fields(rules, verdict.quotas, held))
+                finally:
+                    if held is not None:
+                        held.close()
 
-        fields = self._fields(rules, verdict.quotas) if self._rate_limit_fields else ()
-        place = Place(self.store, send, fields, self._count_streams)
+        place = Place(self.store, send, self._count_streams)
         try:
+            if verdict.quotas or held is not None:
+                place.fields = self._fields(rules, verdict.quotas, held)
             await self.app(scope, receive, place.send)
         finally:
             place.release()
             if held is not None:
                 held.close()
 
-    def _fields(self, rules: Rules, quotas: Sequence[Quota]) -> Sequence[Field]:
-        """RateLimit-Policy and RateLimit, unless they are switched off or there is no rule to tell of."""
-        if not quotas or not self._rate_limit_fields:
-            return ()
-        return (b"ratelimit-policy", rules.policy_field), (b"ratelimit", limit_value(quotas))
+    def _fields(self, rules: Rules, quotas: Sequence[Quota], held: HeldReceive | None) -> Sequence[Field]:
+        """What the answer tells: RateLimit-Policy and RateLimit, unless switched off, and how long it slept."""
+        fields: Sequence[Field] = ()
+        if quotas and self._rate_limit_fields:
+            fields = ((b"ratelimit-policy", rules.policy_field), (b"ratelimit", limit_value(quotas)))
+        if held is not None:
+            milliseconds = (self._clock() - held.since) * 1000
+            fields = (*fields, (b"server-timing", b'throttle;desc="slept";dur=%.0f' % milliseconds))
+        return fields
+
+    def _note(self, refusal: Refusal, address: str, agent: bytes, scope: Scope) -> None:
+        self._log.note(refusal, address, agent)
+        if refusal.is_person and not self._has_warned_of_proxy and self._ignores_a_proxy(scope):
+            self._has_warned_of_proxy = True
+            logger.warning(
+                "a browser was refused whose request carries a forwarding header that is not believed. If a proxy "
+                "stands in front of this site, name it in trusted_proxies: until then all who come through it "
+                "count as one caller."
+            )
 
     def _compiled(self, caller_class: CallerClass, is_stack_exempt: bool) -> Rules:
         rules = list(handle_request(caller_class, self.limits, is_stack_exempt=is_stack_exempt))
@@ -162,11 +187,11 @@ class ThrottleMiddleware:
 
     def _service_paused(self, scope: Scope, now: int) -> Refusal | None:
         """None when the pause is over, or does not concern this caller."""
-        pause = self.store.pause
+        pause = self.store.paused
         if pause is None:
             return None
         if pause.until is not None and now >= pause.until:
-            self.store.pause = None
+            self.store.paused = None
             return None
         is_person = True
         if not pause.early:
@@ -235,6 +260,9 @@ class ThrottleMiddleware:
                 last = answer if isinstance(answer, Served | Refused) else await answer
                 if not isinstance(last, Deferred) or self._clock() >= deadline:
                     return last
+        except BaseException:
+            held.close()
+            raise
         finally:
             hang_up.cancel()
             self.store.leave(sleeper)
@@ -242,8 +270,7 @@ class ThrottleMiddleware:
     def _hear_stop_signal(self) -> None:
         if not self._hears_stop_signal:
             self._hears_stop_signal = True
-            loop = asyncio.get_running_loop()
-            on_stop_signal(lambda: loop.call_soon_threadsafe(self.store.close))
+            on_stop_signal(self.store.close)
 
     def _until_shutdown(self, receive: Receive) -> Receive:
         async def watched() -> Message:

@@ -81,7 +81,9 @@ def messages(
         if name == b"accept":
             accept = value[:256]
             break
-    prepared, body = _prepared(refusal, method, accept)
+    accept = accept.lower()
+    is_json = b"json" in accept and b"text/html" not in accept
+    prepared, body = _prepared(refusal, method if method in ("GET", "HEAD") else "", is_json)
     return (
         # A list of this request's own: other middleware may add to it.
         {"type": "http.response.start", "status": refusal.status, "headers": [*prepared, *fields]},
@@ -90,9 +92,7 @@ def messages(
 
 
 @lru_cache(maxsize=1024)
-def _prepared(refusal: Refusal, method: str, accept: bytes) -> tuple[list[Field], bytes]:
-    accept = accept.lower()
-    is_json = b"json" in accept and b"text/html" not in accept
+def _prepared(refusal: Refusal, method: str, is_json: bool) -> tuple[list[Field], bytes]:
     is_html = refusal.is_person and not is_json
     reloads = is_html and method == "GET"
     if is_html:

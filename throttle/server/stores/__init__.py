@@ -27,7 +27,7 @@ class Store(Protocol):
     Times are integer microseconds of one monotonic clock, the same for all calls to one store.
     """
 
-    pause: Pause | None
+    paused: Pause | None
     """the pause in force, as far as this process knows"""
 
     def prepare(self, rules: Sequence[Rule | LoadRule], *, tells_quotas: bool = True) -> Any:

@@ -4,7 +4,8 @@ Never awaits inside a decision, never reads a clock, never holds more than `max_
 """
 
 import struct
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from throttle.server.rule import MICROSECONDS, Deferred, Hashes, LoadRule, Quota, Refused, Rule, Served, Verdict
@@ -43,16 +44,17 @@ class MemoryStore:
     """Counts for the requests of this process.
 
     `max_callers` bounds what is held under each rule, at about 150 bytes a caller with one hit. Beyond it callers seen
-    once are forgotten first; those who are refused stay, up to a third of it.
+    once are forgotten first; those who are refused stay, up to a third of it. `clock` is the middleware's.
 
     Raises ValueError for a cap below 192 (three generations of 64 shards).
     """
 
-    def __init__(self, *, max_callers: int = 1_048_576) -> None:
+    def __init__(self, *, max_callers: int = 1_048_576, clock: Callable[[], float] = time.monotonic) -> None:
         if isinstance(max_callers, bool) or not isinstance(max_callers, int) or max_callers < 3 * SHARDS:
             raise ValueError(f"MemoryStore(max_callers={max_callers!r}): a whole number from {3 * SHARDS} is needed")
         self.max_callers = max_callers
-        self.pause: Pause | None = None
+        self._clock = clock  # asked for the end of a pause only, never in a decision
+        self.paused: Pause | None = None
         self._running = 0
         self._closed = False
         self._sleepers = Sleepers()
@@ -83,7 +85,9 @@ class MemoryStore:
         sleeper: Sleeper | None = None,
     ) -> Verdict:
         after = (now + 1).to_bytes(8, "big")
-        if sleeper is not None and sleeper.is_called:
+        if sleeper is not None:
+            if self._closed:
+                return self._refused("load_defer", prepared, hashes, now, sleeper)
             self._sleepers.called.discard(sleeper)  # the place reserved for it must not stand in its way
         asked: list[tuple[_Timed, Shard, int, bytes]] = []
         for rule in prepared.rules:
@@ -151,6 +155,16 @@ class MemoryStore:
                 reset = _oldest(log)[0] - now if log else 0
                 quotas.append((rule.rule, (rule.full - len(log)) // 8, reset))
         return quotas
+
+    def pause(self, seconds: float | None = None, *, early: bool = False) -> None:
+        """Serve nobody but the exempt, for so long or until `resume`; `early`: not even look at who asks."""
+        if seconds is not None and not seconds > 0:
+            raise ValueError(f"pause(seconds={seconds!r}): seconds above 0 are needed, or None for no end")
+        until = None if seconds is None else round((self._clock() + seconds) * MICROSECONDS)
+        self.paused = Pause(until, early)
+
+    def resume(self) -> None:
+        self.paused = None
 
     def release(self) -> None:
         self._running -= 1
