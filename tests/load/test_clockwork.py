@@ -88,8 +88,8 @@ def test_a_refused_first_page_brings_no_files():
 
 
 def flow_of(*steps):
-    for step in steps:
-        yield step  # noqa: UP028: «yield from» would send answers into what takes none
+    for step in steps:  # noqa: UP028 («yield from» would send the answers into what takes none)
+        yield step
 
 
 def test_a_flow_begins_at_its_instant_and_waits_as_it_says():
