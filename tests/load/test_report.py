@@ -59,7 +59,11 @@ def test_the_plain_table_lines_up():
 
 
 def test_the_causes_name_every_rule_and_failure():
-    assert filled().causes() == ["crawler, refused by: load_defer 1, hit_stack 1", "crawler, failed: status 500 1"]
+    assert filled().causes() == [
+        "crawler, refused by: load_defer 1, hit_stack 1",
+        "crawler, failed: status 500 1",
+        "crawler, unanswered when the traffic ended: 1",
+    ]
 
 
 def test_the_report_for_machines_says_the_same():

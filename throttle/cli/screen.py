@@ -89,10 +89,10 @@ def _moving(report: Report, now: float, seconds: float) -> "Group":
 
 
 def _drawn(report: Report) -> "Table":
-    from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    # Two spaces between columns: all of it fits into 80.
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold underline")
     for place, column in enumerate(COLUMNS):
         table.add_column(column, justify="left" if place == 0 else "right", no_wrap=True, min_width=len(column))
     for row in report.rows():

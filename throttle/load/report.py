@@ -7,9 +7,9 @@ from typing import Any
 
 from throttle.load.answer import Answer
 
-COLUMNS = ("class", "offered", "served", "slept", "refused", "failed", "open", "p50", "p95", "p99")
+COLUMNS = ("class", "offered", "served", "slept", "refused", "failed", "p50", "p95", "p99")
 LEGEND = (
-    "slept: held back by the site until there was room, whatever came then. open: unanswered when the traffic ended.",
+    "slept: held back until there was room, whatever came then.",
     "p50, p95, p99: seconds from the planned start to the last byte, of what was served.",
 )
 
@@ -63,20 +63,22 @@ class Report:
         return [
             (
                 kind,
-                *map(str, (t.offered, t.served, t.slept, t.refused.total(), t.failed.total(), t.open)),
+                *map(str, (t.offered, t.served, t.slept, t.refused.total(), t.failed.total())),
                 *(_seconds(percentile(t.latencies, share)) for share in (0.5, 0.95, 0.99)),
             )
             for kind, t in self.tallies.items()
         ]
 
     def causes(self) -> list[str]:
-        """One line for each class that was refused or failed: by which rules, for which causes."""
+        """What was not served, a line for each class and way: by which rules, for which causes, how many wait."""
         lines = []
         for kind, tally in self.tallies.items():
             for what, counter in (("refused by", tally.refused), ("failed", tally.failed)):
                 if counter:
                     parts = ", ".join(f"{name} {count:,}" for name, count in counter.most_common())
                     lines.append(f"{kind}, {what}: {parts}")
+            if tally.open:
+                lines.append(f"{kind}, unanswered when the traffic ended: {tally.open:,}")
         return lines
 
     def as_json(self) -> dict[str, Any]:
@@ -108,7 +110,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _seconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+    return "-" if value is None else f"{value:.3f}" if value < 10 else f"{value:.1f}"
 
 
 def plain_table(rows: Sequence[Sequence[str]]) -> str:
