@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from throttle.server.rule import MICROSECONDS, Deferred, Hashes, LoadRule, Quota, Refused, Rule, Served, Verdict
 from throttle.server.sleepers import Sleeper, Sleepers
 from throttle.server.stores import Pause
-from throttle.server.stores.hit_log import SHARDS, STAMP, HitLog, Shard
+from throttle.server.stores.hit_log import STAMP, HitLog, Shard
 
 SERVED = Served()
 _oldest = struct.Struct(">Q").unpack_from
@@ -30,6 +30,8 @@ class _Timed:
     """bytes of a caller's hits when no more is served"""
     holds_refused: bool
     shards: list[Shard]
+    spread: int
+    """how many shards there are"""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,12 +48,12 @@ class MemoryStore:
     `max_callers` bounds what is held under each rule, at about 150 bytes a caller with one hit. Beyond it callers seen
     once are forgotten first; those who are refused stay, up to a third of it. `clock` is the middleware's.
 
-    Raises ValueError for a cap below 192 (three generations of 64 shards).
+    Raises ValueError for a cap below 3 (a caller in each of three generations).
     """
 
     def __init__(self, *, max_callers: int = 1_048_576, clock: Callable[[], float] = time.monotonic) -> None:
-        if isinstance(max_callers, bool) or not isinstance(max_callers, int) or max_callers < 3 * SHARDS:
-            raise ValueError(f"MemoryStore(max_callers={max_callers!r}): a whole number from {3 * SHARDS} is needed")
+        if isinstance(max_callers, bool) or not isinstance(max_callers, int) or max_callers < 3:
+            raise ValueError(f"MemoryStore(max_callers={max_callers!r}): a whole number from 3 is needed")
         self.max_callers = max_callers
         self._clock = clock  # asked for the end of a pause only, never in a decision
         self.paused: Pause | None = None
@@ -72,9 +74,20 @@ class MemoryStore:
         return Prepared([rule if isinstance(rule, LoadRule) else self._timed(rule) for rule in rules], tells_quotas)
 
     def _timed(self, rule: Rule) -> _Timed:
-        hits = self._hits.setdefault(rule.name, HitLog(self.max_callers))
+        hits = self._hits.get(rule.name)
+        if hits is None:
+            hits = self._hits[rule.name] = HitLog(self.max_callers)
         window = round(rule.seconds * MICROSECONDS)
-        return _Timed(rule, rule.name, int(rule.key), window, rule.at_most * STAMP, rule.holds_refused, hits.shards)
+        return _Timed(
+            rule,
+            rule.name,
+            int(rule.key),
+            window,
+            rule.at_most * STAMP,
+            rule.holds_refused,
+            hits.shards,
+            len(hits.shards),
+        )
 
     def admit(
         self,
@@ -96,7 +109,7 @@ class MemoryStore:
                     return self._no_room(rule, prepared, hashes, now, rank, sleeper)
                 continue
             key = hashes[rule.key]
-            shard = rule.shards[key % SHARDS]
+            shard = rule.shards[key % rule.spread]
             # 1. Forget what has expired.
             log = shard.young.get(key)
             if log is None:
@@ -149,7 +162,7 @@ class MemoryStore:
         for rule in prepared.rules:
             if isinstance(rule, _Timed):
                 key = hashes[rule.key]
-                log = rule.shards[key % SHARDS].find(key)
+                log = rule.shards[key % rule.spread].find(key)
                 while log and log < after:
                     log = log[8:]
                 reset = _oldest(log)[0] - now if log else 0
