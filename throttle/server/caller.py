@@ -6,7 +6,7 @@ is cut short before anything looks at it; keys are hashes that no outsider can f
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from starlette.types import Scope
@@ -56,7 +56,7 @@ class CallerReader:
         is_web_api: IsWebApi | None = None,
         identify: Identify | None = None,
     ) -> None:
-        self._compiled = compiled
+        self._compiled = cache(compiled)  # else each new agent would pay for it again
         self._address = address
         self._reads_address = address.reads_headers
         self._classify = classify
