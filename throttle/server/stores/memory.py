@@ -39,6 +39,7 @@ class Prepared:
     """The rules for one class of caller, in the policy's order."""
 
     rules: list[_Timed | LoadRule]
+    timed: list[_Timed]
     tells_quotas: bool
 
 
@@ -71,7 +72,8 @@ class MemoryStore:
         return len(self._sleepers)
 
     def prepare(self, rules: Sequence[Rule | LoadRule], *, tells_quotas: bool = True) -> Prepared:
-        return Prepared([rule if isinstance(rule, LoadRule) else self._timed(rule) for rule in rules], tells_quotas)
+        own = [rule if isinstance(rule, LoadRule) else self._timed(rule) for rule in rules]
+        return Prepared(own, [rule for rule in own if isinstance(rule, _Timed)], tells_quotas)
 
     def _timed(self, rule: Rule) -> _Timed:
         hits = self._hits.get(rule.name)
@@ -159,14 +161,12 @@ class MemoryStore:
         """What is left under each timed rule, without a hit."""
         after = (now + 1).to_bytes(8, "big")
         quotas: list[Quota] = []
-        for rule in prepared.rules:
-            if isinstance(rule, _Timed):
-                key = hashes[rule.key]
-                log = rule.shards[key % rule.spread].find(key)
-                while log and log < after:
-                    log = log[8:]
-                reset = _oldest(log)[0] - now if log else 0
-                quotas.append((rule.rule, (rule.full - len(log)) // 8, reset))
+        for rule in prepared.timed:
+            key = hashes[rule.key]
+            log = rule.shards[key % rule.spread].find(key)
+            while log and log < after:
+                log = log[8:]
+            quotas.append((rule.rule, (rule.full - len(log)) // 8, _oldest(log)[0] - now if log else 0))
         return quotas
 
     def pause(self, seconds: float | None = None, *, early: bool = False) -> None:
