@@ -24,7 +24,7 @@ from throttle.server.exempt import Exempt
 from throttle.server.held_receive import HeldReceive
 from throttle.server.place import Place
 from throttle.server.policy import Limits, handle_request, wake_rank
-from throttle.server.refusal import PAUSED, Field, Refusal, messages, required_fields
+from throttle.server.refusal import PAUSED, Field, Refusal, messages, refusal_of, required_fields
 from throttle.server.refusal_log import RefusalLog
 from throttle.server.rule import MICROSECONDS, Deferred, Hashes, Quota, Refused, Rule, Served
 from throttle.server.shutdown import on_stop_signal
@@ -211,7 +211,7 @@ class ThrottleMiddleware:
             # An estimate; spread upwards by half, so that those refused now don't all return at once.
             told = self.limits.wait_told.seconds(verdict.load) * (1 + self._random() / 2)
             left = max(left, round(told * MICROSECONDS))
-        return Refusal(self._status_of(reason), whole_seconds(left), reason, rules.caller_class.is_browser)
+        return refusal_of(self._status_of(reason), whole_seconds(left), reason, rules.caller_class.is_browser)
 
     def _status_of(self, reason: str) -> int:
         return self._status.get(reason) or self._status["*"]
