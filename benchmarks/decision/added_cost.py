@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from decision.subjects import BARE, App, Clock, Subject
+from decision.subjects import BARE, HITS, App, Clock, Subject
 from decision.traffic import in_turn, scope
 
 BATCH = 50
@@ -68,13 +68,11 @@ class Bench:
         self._numbers = in_turn(traffic.callers)
         self._step = traffic.pace / traffic.callers
 
-    async def warm_up(self) -> None:
+    async def warm_up(self, turns: int = 2) -> None:
         """Fill the callers' histories and all caches; then look whether the answers are those that are meant."""
         traffic = self.traffic
-        if traffic.is_refused:
-            await self.run(11 * traffic.callers)
-        else:
-            await self.run(max(300, 2 * traffic.callers))
+        turns = HITS + 1 if traffic.is_refused else turns
+        await self.run(max(300, turns * traffic.callers))
         self._clock.set(self._now)
         seen: set[int] = set()
 
