@@ -96,7 +96,7 @@ async def flat(report: Report) -> None:
 
 async def stalls(report: Report) -> None:
     """The worst single request of a long run, housekeeping and collections of garbage included."""
-    requests = 100_000 if report.options.quick else 1_000_000
+    requests = 100_000 if report.options.quick else 600_000
     found = {}
     for name, make, who in many_callers.STALLS:
         found[name] = await many_callers.worst_requests(make, who, runs=3, requests=requests, step=2e-6)
