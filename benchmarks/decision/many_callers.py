@@ -67,8 +67,8 @@ STALLS: list[tuple[str, Callable[[Clock], Any], Callable[[int], Iterator[int]]]]
     ("bare site", BARE.make, once_each),
     ("throttle, each caller comes once (cap 1,048,576)", throttle, once_each),
     (
-        "throttle, every caller hammers (cap 65,536; shards are as large at any cap)",
-        lambda clock: throttle(clock, max_callers=65_536),
+        "throttle, every caller hammers (cap 131,072; its shards are as large)",
+        lambda clock: throttle(clock, max_callers=131_072),
         all_refused,
     ),
 ]

@@ -8,6 +8,8 @@ room in a shard of 16,000 took 5 ms, in one of 2,000 half a millisecond).
 
 STAMP = 8
 """bytes a hit"""
+SHARDS = 64
+"""at least"""
 CALLERS_A_SHARD = 2048
 
 
@@ -71,9 +73,9 @@ class HitLog:
     __slots__ = ("shards",)
 
     def __init__(self, max_callers: int) -> None:
-        # An odd number: the keys of a shard must differ in their low bits, by which a dict spreads them (with 512
-        # shards of 20 keys a look-up took four times as long as with 513).
-        count = max_callers // CALLERS_A_SHARD | 1
+        # Many shards are an odd number: the keys of each must differ in their low bits, by which a dict spreads them
+        # (with 512 shards of 20 keys a look-up took four times as long as with 513).
+        count = max(SHARDS, max_callers // CALLERS_A_SHARD | 1)
         self.shards = [Shard(max(1, max_callers // (3 * count))) for _ in range(count)]
 
     def __len__(self) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from throttle.server.rule import MICROSECONDS, Deferred, Hashes, LoadRule, Quota, Refused, Rule, Served, Verdict
 from throttle.server.sleepers import Sleeper, Sleepers
 from throttle.server.stores import Pause
-from throttle.server.stores.hit_log import STAMP, HitLog, Shard
+from throttle.server.stores.hit_log import SHARDS, STAMP, HitLog, Shard
 
 SERVED = Served()
 _oldest = struct.Struct(">Q").unpack_from
@@ -53,12 +53,12 @@ class MemoryStore:
     `max_callers` bounds what is held under each rule, at about 150 bytes a caller with one hit. Beyond it callers seen
     once are forgotten first; those who are refused stay, up to a third of it. `clock` is the middleware's.
 
-    Raises ValueError for a cap below 3 (a caller in each of three generations).
+    Raises ValueError for a cap below 192 (three generations of 64 shards).
     """
 
     def __init__(self, *, max_callers: int = 1_048_576, clock: Callable[[], float] = time.monotonic) -> None:
-        if isinstance(max_callers, bool) or not isinstance(max_callers, int) or max_callers < 3:
-            raise ValueError(f"MemoryStore(max_callers={max_callers!r}): a whole number from 3 is needed")
+        if isinstance(max_callers, bool) or not isinstance(max_callers, int) or max_callers < 3 * SHARDS:
+            raise ValueError(f"MemoryStore(max_callers={max_callers!r}): a whole number from {3 * SHARDS} is needed")
         self.max_callers = max_callers
         self._clock = clock  # asked for the end of a pause only, never in a decision
         self.paused: Pause | None = None
