@@ -33,9 +33,11 @@ def main() -> None:
     given = options()
     if not given.no_peers and not given.memory_of and not peers_environment.is_entered():
         peers_environment.enter()
-    # Only now: all of these need what the environment holds.
-    import uvloop
-    from decision import held, questions
+    try:  # only now: all of these need what the environment holds
+        import uvloop
+        from decision import held, questions
+    except ModuleNotFoundError as missing:
+        sys.exit(f"{missing.name} is missing here: run this without --no-peers, or in the project's environment (.venv)")
 
     if given.memory_of:
         held.child(given.memory_of, given.callers)

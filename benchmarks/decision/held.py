@@ -16,6 +16,7 @@ from decision.traffic import BROWSERS, scope
 from throttle import Limits, MemoryStore
 from throttle.server.agents import CallerClass
 from throttle.server.policy import handle_request
+from throttle.server.rule import Served
 
 OTHERS = 12_000
 
@@ -90,23 +91,31 @@ ESCAPES: list[Subject] = [
 ]
 
 
+class Crowd:
+    """Callers at the store itself, a microsecond a hit; no app, no headers."""
+
+    def __init__(self, store: MemoryStore, now: int) -> None:
+        self._store, self._ticks = store, itertools.count(now)
+        self._prepared = store.prepare(list(handle_request(CallerClass.BROWSER, Limits())), tells_quotas=False)
+
+    def is_served(self, caller: object) -> bool:
+        verdict = self._store.admit(self._prepared, (0, hash((caller, "agent")), 0), next(self._ticks), 0)
+        if isinstance(verdict, Served):
+            self._store.release()
+            return True
+        return False
+
+    def hammers(self, callers: int) -> None:
+        """Each until it is refused."""
+        for caller in range(callers):
+            for _ in range(HITS + 1):
+                self.is_served(caller)
+
+
 def still_refused(refused: int, others: int, *, max_callers: int) -> float:
-    """The share of so many refused callers who are still refused after so many others came once; the store alone."""
-    store = MemoryStore(max_callers=max_callers)
-    prepared = store.prepare(list(handle_request(CallerClass.BROWSER, Limits())), tells_quotas=False)
-    ticks = itertools.count(1_000_000_000_000)
-
-    def is_served(caller: object) -> bool:
-        # All within one window of fifteen seconds: a microsecond a hit.
-        verdict = store.admit(prepared, (0, hash((caller, "agent")), 0), next(ticks), 0)
-        served = type(verdict).__name__ == "Served"
-        if served:
-            store.release()
-        return served
-
-    for caller in range(refused):
-        for _ in range(HITS + 1):
-            is_served(caller)
+    """The share of so many refused callers who are still refused after so many others came once."""
+    crowd = Crowd(MemoryStore(max_callers=max_callers), 1_000_000_000_000)
+    crowd.hammers(refused)
     for caller in range(others):
-        is_served(("other", caller))
-    return sum(not is_served(caller) for caller in range(refused)) / refused
+        crowd.is_served(("other", caller))
+    return sum(not crowd.is_served(caller) for caller in range(refused)) / refused

@@ -5,11 +5,12 @@ import itertools
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from decision.added_cost import Bench, Traffic, receive, send
-from decision.subjects import BARE, Clock, Subject, throttle
+from decision.held import Crowd
+from decision.subjects import BARE, App, Clock, Subject, throttle
 from decision.traffic import BROWSERS, scope
+from throttle import MemoryStore
 
 ALL_HELD = 4_000_000
 """`max_callers` at which a million callers are all held"""
@@ -18,7 +19,7 @@ ALL_HELD = 4_000_000
 async def cost_by_callers(counts: list[int], *, rounds: int, requests: int) -> dict[int, float]:
     """Microseconds of CPU for a whole request, medians; each caller comes back once in ten seconds."""
     clock = Clock()
-    subject = Subject("throttle", lambda clock: throttle(clock, max_callers=ALL_HELD))
+    subject = Subject("throttle", lambda clock: throttle(clock, store=MemoryStore(max_callers=ALL_HELD)))
     benches = {n: Bench(subject, Traffic(f"{n:,} callers", BROWSERS, n, 10.0), clock) for n in counts}
     for bench in benches.values():
         await bench.warm_up(turns=1)
@@ -40,7 +41,7 @@ def all_refused(requests: int) -> Iterator[int]:
 
 
 async def worst_requests(
-    make: Callable[[Clock], Any], who: Callable[[int], Iterator[int]], *, runs: int, requests: int, step: float
+    make: Callable[[Clock], App], who: Callable[[int], Iterator[int]], *, runs: int, requests: int, step: float
 ) -> list[float]:
     """The worst request of each run, in milliseconds of this thread's CPU.
 
@@ -63,12 +64,16 @@ async def worst_requests(
     return found
 
 
-STALLS: list[tuple[str, Callable[[Clock], Any], Callable[[int], Iterator[int]]]] = [
+def crowded(clock: Clock) -> App:
+    """The throttle, full of refused callers; the cap is an eighth of the default, its shards are as large."""
+    store = MemoryStore(max_callers=131_072)
+    Crowd(store, int(clock.now * 1_000_000)).hammers(140_000)
+    clock.pass_by(2)
+    return throttle(clock, store=store)
+
+
+STALLS: list[tuple[str, Callable[[Clock], App], Callable[[int], Iterator[int]]]] = [
     ("bare site", BARE.make, once_each),
-    ("throttle, each caller comes once (cap 1,048,576)", throttle, once_each),
-    (
-        "throttle, every caller hammers (cap 131,072; its shards are as large)",
-        lambda clock: throttle(clock, max_callers=131_072),
-        all_refused,
-    ),
+    ("throttle, each caller comes once", throttle, once_each),
+    ("throttle, full of the refused, all hammer", crowded, all_refused),
 ]

@@ -1,16 +1,16 @@
 """The hits held under one rule, for a million callers, in bounded memory and without a stall.
 
 A caller's hits are one `bytes`: the times at which each will leave, eight big-endian bytes a hit, oldest first, so that
-they compare as numbers do. Keys are ints. Neither concerns the garbage collector, and shards of about 2,000 callers
+they compare as numbers do. Keys are ints. Neither concerns the garbage collector, and shards of about 1,000 callers
 keep each growth of a dict and each clearing up short (one dict of 700,000 entries stalls 119 ms when it grows; making
-room in a shard of 16,000 took 5 ms, in one of 2,000 half a millisecond).
+room in a shard of 16,000 took 5 ms, in one of 1,000 a quarter of a millisecond).
 """
 
 STAMP = 8
 """bytes a hit"""
 SHARDS = 64
 """at least"""
-CALLERS_A_SHARD = 2048
+CALLERS_A_SHARD = 1024
 
 
 class Shard:
