@@ -37,7 +37,7 @@ def main() -> None:
         import uvloop
         from decision import held, questions
     except ModuleNotFoundError as missing:
-        sys.exit(f"{missing.name} is missing here: run this without --no-peers, or in the project's environment (.venv)")
+        sys.exit(f"{missing.name} is missing here: leave out --no-peers, or use the project's environment (.venv)")
 
     if given.memory_of:
         held.child(given.memory_of, given.callers)
