@@ -11,16 +11,18 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class _NeverWaits(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
+class _NeverWaits(selectors.DefaultSelector):
     def __init__(self) -> None:
         super().__init__()
         self.skipped = 0.0
 
     def select(self, timeout: float | None = None) -> list[Any]:
-        if timeout is None:
-            raise RuntimeError("the virtual clock has stopped: every task waits, and no timer is set")
-        self.skipped += max(0.0, timeout)
-        return super().select(0)
+        ready = super().select(0)
+        if not ready:
+            if timeout is None:
+                raise RuntimeError("the virtual clock has stopped: every task waits, and no timer is set")
+            self.skipped += max(0.0, timeout)
+        return ready
 
 
 class VirtualClockLoop(asyncio.SelectorEventLoop):
