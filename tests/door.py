@@ -109,11 +109,15 @@ async def serve_unasked(store: Store, count: int) -> None:
         assert isinstance(await settled(store.admit(unasked, (0, 0, 0), 0, 0)), Served)
 
 
-async def sleep_unasked(store: Store, count: int) -> None:
+async def sleep_unasked(store: Store, count: int) -> list[Sleeper]:
     """Put requests to sleep for which there will never be room, behind all others."""
     never = store.prepare([LoadRule("never", at_most=0, sleeping_max=1_000_000)])
+    sleepers: list[Sleeper] = []
     for _ in range(count):
-        assert isinstance(await settled(store.admit(never, (0, 0, 0), 0, 9)), Deferred)
+        verdict = await settled(store.admit(never, (0, 0, 0), 0, 9))
+        assert isinstance(verdict, Deferred)
+        sleepers.append(verdict.sleeper)
+    return sleepers
 
 
 async def settled(verdict: Verdict | Awaitable[Verdict]) -> Verdict:

@@ -47,12 +47,12 @@ def test_an_exempt_agent_is_asked_for_all_but_the_hit_stack(caller_class: Caller
         ({"stack_hits": None}, [LONE, ALL, LOAD]),
     ],
 )
-def test_a_rule_set_to_none_is_not_asked(off: dict[str, None], left: list[Rule | LoadRule]) -> None:
+def test_a_rule_set_to_none_is_not_asked(off: dict[str, Any], left: list[Rule | LoadRule]) -> None:
     assert rules(CRAWLER, **off) == left
 
 
 def test_every_number_of_the_limits_reaches_its_rule() -> None:
-    numbers = {
+    numbers: dict[str, Any] = {
         "lone_crawler_seconds": 31,
         "all_crawlers_seconds": 2.5,
         "load_max": 16,
