@@ -148,7 +148,8 @@ class Page:
         for interval, key in ((self.lone, caller.address_and_crawler), (self.all, ALL)):
             leaves |= {hit + interval for hit in self.last_hits[key] if interval is not None}
         leaves |= {hit + self.window for hit in self.hit_stacks[caller.address_and_agent]}
-        return min(leave for leave in leaves if leave >= now and not self.is_rapid_fire(caller, leave)) - now
+        to_come = sorted(leave for leave in leaves if leave >= now)
+        return next(leave for leave in to_come if not self.is_rapid_fire(caller, leave)) - now
 
 
 class Original(Page):
