@@ -8,10 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 
 from throttle.server.agents import CallerClass
-from throttle.server.rule import Key, LoadRule, Rule
-
-CENTURY = 3.2e9
-"""seconds; more is surely a slip of units, and a timer could not be set to it"""
+from throttle.server.rule import CENTURY, Key, LoadRule, Rule
 
 
 def _is_number(value: object) -> bool:

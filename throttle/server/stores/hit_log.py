@@ -10,6 +10,20 @@ STAMP = 8
 SHARDS = 64
 
 
+def unexpired(log: bytes, stamp: bytes) -> bytes:
+    """The hits that leave after `stamp`. Found by halving: a stack may hold thousands, and all may be over at once."""
+    if log[-STAMP:] <= stamp:
+        return b""
+    over, left = 0, len(log) // STAMP - 1
+    while over < left:
+        middle = (over + left) // 2
+        if log[middle * STAMP : (middle + 1) * STAMP] <= stamp:
+            over = middle + 1
+        else:
+            left = middle
+    return log[over * STAMP :]
+
+
 class Shard:
     """The hits of a 64th of the callers, in two generations.
 

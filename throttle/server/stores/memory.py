@@ -7,10 +7,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from throttle.server.rule import MICROSECONDS, Deferred, Hashes, LoadRule, Quota, Refused, Rule, Served, Verdict
+from throttle.server.rule import (
+    CENTURY,
+    MICROSECONDS,
+    Deferred,
+    Hashes,
+    LoadRule,
+    Quota,
+    Refused,
+    Rule,
+    Served,
+    Verdict,
+)
 from throttle.server.sleepers import Sleeper, Sleepers
 from throttle.server.stores import Pause
-from throttle.server.stores.hit_log import SHARDS, STAMP, HitLog, Shard
+from throttle.server.stores.hit_log import SHARDS, STAMP, HitLog, Shard, unexpired
 
 SERVED = Served()
 
@@ -99,8 +110,8 @@ class MemoryStore:
             log = shard.young.get(key)
             if log is None:
                 log = shard.old.get(key, b"")
-            while log and log[:8] <= stamp:
-                log = log[8:]
+            if log and log[:8] <= stamp:
+                log = unexpired(log, stamp)
             # 2. Compare, in the policy's order (as with the load above).
             if len(log) >= rule.full:
                 # 3. Hold a refused hit where the rule says so.
@@ -148,16 +159,18 @@ class MemoryStore:
             if isinstance(rule, _Timed):
                 key = hashes[rule.key]
                 log = rule.shards[key % SHARDS].find(key)
-                while log and log[:8] <= stamp:
-                    log = log[8:]
+                if log and log[:8] <= stamp:
+                    log = unexpired(log, stamp)
                 reset = int.from_bytes(log[:8], "big") - now if log else 0
                 quotas.append((rule.rule, (rule.full - len(log)) // 8, reset))
         return quotas
 
     def pause(self, seconds: float | None = None, *, early: bool = False) -> None:
         """Serve nobody but the exempt, for so long or until `resume`; `early`: not even look at who asks."""
-        if seconds is not None and not seconds > 0:
-            raise ValueError(f"pause(seconds={seconds!r}): seconds above 0 are needed, or None for no end")
+        if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds <= CENTURY):
+            raise ValueError(
+                f"pause(seconds={seconds!r}): seconds above 0 and below a century are needed, or None for no end"
+            )
         until = None if seconds is None else round((self._clock() + seconds) * MICROSECONDS)
         self.paused = Pause(until, early)
 
