@@ -130,6 +130,14 @@ class Asleep(NamedTuple):
     sleeper: Sleeper
 
 
+class Event(NamedTuple):
+    """An ask, or (where there is no caller) a release."""
+
+    caller: Caller | None
+    at: int
+    is_served: bool
+
+
 class Refusal(NamedTuple):
     """What the store told somebody whom it did not serve."""
 
@@ -137,6 +145,7 @@ class Refusal(NamedTuple):
     """of the ask, among all asks"""
     caller: Caller
     at: int
+    rule: str
     retry_after: int
 
 
@@ -159,6 +168,7 @@ class Twins:
         self.asleep: list[Asleep] = []
         self.arrivals = 0
         self.asks: list[int] = []
+        self.events: list[Event] = []
         self.refusals: list[Refusal] = []
         self.enough: int | None = None
 
@@ -198,6 +208,7 @@ class Twins:
 
     def _release(self) -> None:
         self.running -= 1
+        self.events.append(Event(None, self.now, is_served=False))
         self.door.store.release()
 
     async def _wake(self) -> None:
@@ -233,6 +244,7 @@ class Twins:
     def _compare(self, caller: Caller, verdict: Verdict, said: str | None) -> None:
         context = f"ask {len(self.asks)} by {caller} at START + {self.now - START}"
         self.asks.append(self.now)
+        self.events.append(Event(caller, self.now, isinstance(verdict, Served)))
         if isinstance(verdict, Served):
             assert said is None, context
             self.running += 1
@@ -240,7 +252,7 @@ class Twins:
             assert said == (SLEEP if isinstance(verdict, Deferred) else verdict.rule), context
             assert verdict.load == self.running + 1, context
             assert verdict.retry_after == self.page.wait_left(caller, self.now), context
-            self.refusals.append(Refusal(len(self.asks), caller, self.now, verdict.retry_after))
+            self.refusals.append(Refusal(len(self.asks), caller, self.now, verdict.rule, verdict.retry_after))
         told = [(rule.name, left, reset) for rule, left, reset in verdict.quotas]
         assert told == left_by(self.page, caller, self.now), context
 
