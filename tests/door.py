@@ -109,12 +109,12 @@ async def serve_unasked(store: Store, count: int) -> None:
         assert isinstance(await settled(store.admit(unasked, (0, 0, 0), 0, 0)), Served)
 
 
-async def sleep_unasked(store: Store, count: int) -> list[Sleeper]:
-    """Put requests to sleep for which there will never be room, behind all others."""
+async def sleep_unasked(store: Store, count: int, *, rank: int = 9) -> list[Sleeper]:
+    """Put requests to sleep for which there will never be room; behind all others, if not told otherwise."""
     never = store.prepare([LoadRule("never", at_most=0, sleeping_max=1_000_000)])
     sleepers: list[Sleeper] = []
     for _ in range(count):
-        verdict = await settled(store.admit(never, (0, 0, 0), 0, 9))
+        verdict = await settled(store.admit(never, (0, 0, 0), 0, rank))
         assert isinstance(verdict, Deferred)
         sleepers.append(verdict.sleeper)
     return sleepers

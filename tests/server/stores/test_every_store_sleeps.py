@@ -15,6 +15,7 @@ from tests.door import (
     feed_reader,
     left_under,
     person,
+    sleep_unasked,
 )
 from tests.pseudocode import SECOND
 from throttle.server.policy import Limits
@@ -227,6 +228,16 @@ async def test_a_sleeper_whose_time_is_over_asks_a_last_time_and_is_deferred_if_
     assert door.store.sleeping == 1, "asking again is not to sleep twice"
     door.store.leave(sleeper)
     assert door.store.sleeping == 0
+
+
+@at_the_door(ONE_AT_A_TIME)
+async def test_a_sleeper_that_finds_room_when_its_time_is_over_is_served_and_sleeps_no_more(door: Door) -> None:
+    await door.is_running(1)
+    await sleep_unasked(door.store, 1, rank=-1)  # it stands before all others, so that nobody is woken
+    sleeper = await door.sleeps(FEED_READER, START)
+    door.store.release()
+    assert isinstance(await door.ask(FEED_READER, START, sleeper), Served)
+    assert (door.store.load, door.store.sleeping) == (1, 1)
 
 
 @at_the_door(ONE_AT_A_TIME)

@@ -46,6 +46,14 @@ def test_what_has_expired_goes_by_itself_when_others_come() -> None:
         assert held(shard) <= 2 * WINDOW + 1, "those of two windows"
 
 
+def test_when_nobody_has_come_for_two_windows_the_next_to_come_finds_an_empty_room() -> None:
+    shard = Shard(1_000)
+    for key in range(10):
+        hit(shard, key, 0)
+    hit(shard, 99, 2 * WINDOW)
+    assert held(shard) == 1
+
+
 Hits = list[tuple[int, int]]
 """key, and the wait before it comes"""
 
