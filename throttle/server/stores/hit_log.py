@@ -13,6 +13,20 @@ SHARDS = 64
 CALLERS_A_SHARD = 1024
 
 
+def unexpired(log: bytes, after: bytes) -> bytes:
+    """The hits that leave at `after` or later; found by halving, since a deep stack may be over all at once."""
+    if log[-STAMP:] < after:
+        return b""
+    over, left = 0, len(log) // STAMP - 1
+    while over < left:
+        middle = (over + left) // 2
+        if log[middle * STAMP : (middle + 1) * STAMP] < after:
+            over = middle + 1
+        else:
+            left = middle
+    return log[over * STAMP :]
+
+
 class Shard:
     """The hits of some of the callers, in two generations.
 

@@ -8,10 +8,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from throttle.server.rule import MICROSECONDS, Deferred, Hashes, LoadRule, Quota, Refused, Rule, Served, Verdict
+from throttle.server.rule import (
+    CENTURY,
+    MICROSECONDS,
+    Deferred,
+    Hashes,
+    LoadRule,
+    Quota,
+    Refused,
+    Rule,
+    Served,
+    Verdict,
+)
 from throttle.server.sleepers import Sleeper, Sleepers
 from throttle.server.stores import Pause
-from throttle.server.stores.hit_log import SHARDS, STAMP, HitLog, Shard
+from throttle.server.stores.hit_log import SHARDS, STAMP, HitLog, Shard, unexpired
 
 SERVED = Served()
 _oldest = struct.Struct(">Q").unpack_from
@@ -120,8 +131,8 @@ class MemoryStore:
             log = shard.young.get(key)
             if log is None:
                 log = shard.old.get(key, b"")
-            while log and log < after:  # its oldest hit leaves by now: bytes compare from the left
-                log = log[8:]
+            if log and log < after:  # its oldest hit leaves by now: bytes compare from the left
+                log = unexpired(log, after)
             # 2. Compare, in the policy's order (as with the load above).
             if len(log) >= rule.full:
                 # 3. Hold a refused hit where the rule says so.
@@ -179,8 +190,8 @@ class MemoryStore:
                 key = hashes[rule.key]
                 shard = rule.shards[key % rule.spread]
                 log = shard.find(key)
-                while log and log < after:
-                    log = log[8:]
+                if log and log < after:
+                    log = unexpired(log, after)
                 asked.append((rule, shard, key, log))
         quotas: list[Quota] = []
         for rule, _, _, log in asked:
@@ -189,8 +200,10 @@ class MemoryStore:
 
     def pause(self, seconds: float | None = None, *, early: bool = False) -> None:
         """Serve nobody but the exempt, for so long or until `resume`; `early`: not even look at who asks."""
-        if seconds is not None and not seconds > 0:
-            raise ValueError(f"pause(seconds={seconds!r}): seconds above 0 are needed, or None for no end")
+        if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds <= CENTURY):
+            raise ValueError(
+                f"pause(seconds={seconds!r}): seconds above 0 and below a century are needed, or None for no end"
+            )
         until = None if seconds is None else round((self._clock() + seconds) * MICROSECONDS)
         self.paused = Pause(until, early)
 
