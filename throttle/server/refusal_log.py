@@ -9,7 +9,6 @@ import logging
 from collections import Counter
 
 from throttle.server.agents import describe
-from throttle.server.refusal import Refusal
 
 logger = logging.getLogger("throttle.refused")
 
@@ -27,10 +26,10 @@ class RefusalLog:
         self._callers: Counter[tuple[str, bytes]] = Counter()
         self._timer: asyncio.TimerHandle | None = None
 
-    def note(self, refusal: Refusal, address: str, agent: bytes) -> None:
+    def note(self, reason: str, address: str, agent: bytes, *, is_enforced: bool = True) -> None:
         if not logger.isEnabledFor(logging.INFO):
             return
-        self._reasons[refusal.reason] += 1
+        self._reasons[reason if is_enforced else f"{reason} (dry run)"] += 1
         who = (address, agent)
         if who in self._callers or len(self._callers) < CALLERS:
             self._callers[who] += 1
