@@ -117,7 +117,7 @@ class CallerReader:
         agent = b""
         for name, value in headers:
             if name == b"user-agent":  # given twice, the first counts
-                agent = value[:LONGEST]
+                agent = value if len(value) <= LONGEST else value[:LONGEST]
                 break
         if self._path_limits:
             rules, as_api_client, crawler = self._profile(agent, self._place(scope))

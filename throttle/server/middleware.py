@@ -26,7 +26,7 @@ from throttle.server.dry_run import DryRun
 from throttle.server.held_receive import HeldReceive
 from throttle.server.place import Place
 from throttle.server.policy import LOAD_DEFER
-from throttle.server.refusal import PAUSED, Field, Refusal, messages, required_fields
+from throttle.server.refusal import PAUSED, Field, Refusal, messages, refusal_of, required_fields
 from throttle.server.refusal_log import RefusalLog
 from throttle.server.rule import MICROSECONDS, Deferred, Quota, Refused, Rule, Served
 from throttle.server.rulebook import Rulebook
@@ -82,7 +82,7 @@ class ThrottleMiddleware:
         self._tallies: defaultdict[CallerClass, Tally] = defaultdict(Tally)
         self._log = RefusalLog()
         self._hears_stop_signal = False
-        self._has_warned_of_proxy = False
+        self._looks_for_proxy = 100  # refused browsers; behind a proxy the first already shows it
         self._config: ConfigFile | None = None
         self._look_at = 0
         if config is None:
@@ -247,13 +247,14 @@ class ThrottleMiddleware:
         is_person = rules.caller_class.is_browser
         rules.tally.refused[reason] += 1
         self._log.note(reason, address, agent, is_enforced=self._book.enforces)
-        if is_person and scope is not None and not self._has_warned_of_proxy:
-            self._warn_of_proxy(scope)
-        return Refusal(self._book.status_of(reason), whole_seconds(left), reason, is_person)
+        if is_person and self._looks_for_proxy and scope is not None:
+            self._look_for_proxy(scope)
+        return refusal_of(self._book.status_of(reason), whole_seconds(left), reason, is_person)
 
-    def _warn_of_proxy(self, scope: Scope) -> None:
+    def _look_for_proxy(self, scope: Scope) -> None:
+        self._looks_for_proxy -= 1
         if self._book.ignores_a_proxy(scope):
-            self._has_warned_of_proxy = True
+            self._looks_for_proxy = 0
             logger.warning(
                 "a browser was refused whose request carries a forwarding header that is not believed. If a proxy "
                 "stands in front of this site, name it in trusted_proxies: until then all who come through it "
