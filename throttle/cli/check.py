@@ -6,8 +6,8 @@ import os
 from dataclasses import asdict
 
 from throttle.cli import DONE, CommandError
-from throttle.operate.config import ConfigError, load
 from throttle.operate.sentences import policy_in_sentences
+from throttle.server.config import ConfigError, load
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ import random as random_module
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,6 +21,7 @@ from throttle.retry_after import whole_seconds
 from throttle.server.agents import CallerClass
 from throttle.server.agents import classify as classify_agent
 from throttle.server.caller import Classify, Identify, IsWebApi, Rules, Standing
+from throttle.server.config import ConfigFile, settings_from
 from throttle.server.deferral import sleep
 from throttle.server.dry_run import DryRun
 from throttle.server.held_receive import HeldReceive
@@ -36,9 +37,6 @@ from throttle.server.stores import Pause, Store
 from throttle.server.stores.memory import MemoryStore
 from throttle.server.tally import Tally
 
-if TYPE_CHECKING:
-    from throttle.operate.config import ConfigFile
-
 logger = logging.getLogger("throttle")
 
 ResponseHook = Callable[[Scope, Refusal], Response | Awaitable[Response | None] | None]
@@ -48,7 +46,8 @@ class ThrottleMiddleware:
     """Serves people first, API clients and feed readers next, crawlers last; refuses with 503 and Retry-After.
 
     Mount it outermost. Every argument but `app` is a keyword. Those named like a field of `Settings` are explained
-    there; `config`, a TOML file, overrides them, and is read again when it changes. Besides:
+    there; `config`, a TOML file, overrides them and is read again when it changes, and the environment (THROTTLE_STORE,
+    THROTTLE_ENFORCE, THROTTLE_LOAD_MAX, THROTTLE_TRUSTED_PROXIES) overrides both. Besides:
 
     - `store`: «memory» (this process), or a `Store`.
     - `is_web_api(scope)`: who makes such a request is an API client, whatever its agent.
@@ -86,20 +85,22 @@ class ThrottleMiddleware:
         self._config: ConfigFile | None = None
         self._look_at = 0
         if config is None:
-            given = Settings(**settings)
+            given, named = settings_from({}, os.environ, **settings)
         else:
-            from throttle.operate.config import ConfigFile as Reader  # only for those who have a file
-
-            self._config = Reader(config)
+            self._config = ConfigFile(config)
             given, named = self._config.load(**settings)
-            store = named or store
-        self.store = store_named(store)
+        self.store = store_named(named or store)
         self._use(given)
         self._dry_run = DryRun(self.store, clock, self._note_refusal)
 
     def counts(self) -> dict[str, dict[str, Any]]:
         """What became of the requests, by class: served, slept, hung up, refused by rule; in a dry run, what would."""
         return {caller_class.value: tally.as_dict() for caller_class, tally in self._tallies.items()}
+
+    @property
+    def is_enforced(self) -> bool:
+        """Not a dry run."""
+        return self._book.enforces
 
     async def ask(self, rule: Rule, scope: Scope) -> Refusal | None:
         """Count a request that is being served under one more rule; a refusal where that refuses it.

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
 
-from throttle import Delay, Limits
-from throttle.operate.config import ConfigError, ConfigFile, load
+from throttle import Delay, Limits, ThrottleMiddleware
 from throttle.operate.sentences import policy_in_sentences
+from throttle.server.config import ConfigError, ConfigFile, load
 
 WHOLE = """
 enforce = false
@@ -132,3 +133,16 @@ def test_a_policy_reads_as_sentences(tmp_path: Path) -> None:
     ):
         assert sentence in text, sentence
     assert "any known crawler" not in text
+
+
+def test_the_environment_counts_without_a_file_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THROTTLE_ENFORCE", "0")
+    assert ThrottleMiddleware(Starlette()).is_enforced is False
+    monkeypatch.setenv("THROTTLE_ENFORCE", "never")
+    with pytest.raises(ConfigError, match="THROTTLE_ENFORCE"):
+        ThrottleMiddleware(Starlette())
+
+
+def test_a_keyword_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="load_max"):
+        ThrottleMiddleware(Starlette(), load_max=3)  # type: ignore[call-arg]

@@ -32,7 +32,7 @@ LARGEST = 1_000_000
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used. One line: where, the key, its value, what is allowed."""
+    """Settings that cannot be used. One line: where, the key, its value, what is allowed."""
 
 
 class Loaded(NamedTuple):
@@ -120,7 +120,7 @@ def settings_from(
 def _settings(values: Mapping[str, Any], source: str) -> Settings:
     try:
         return Settings(**values)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise ConfigError(f"{source}: {error}") from None
 
 
