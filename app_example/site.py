@@ -10,18 +10,23 @@ from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.sessions import SessionMiddleware
-from starlette.routing import Mount
+from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from app_example import refused, sessions
-from app_example.api import web_api
+from app_example.account_pages import AccountPages
+from app_example.api import HeadAsGet, web_api
+from app_example.body_limit import BodyLimit
 from app_example.crawling import Crawling
 from app_example.database import Database, prepare
 from app_example.feeds import Feeds
+from app_example.forms import Forms
 from app_example.pages import Pages
+from app_example.posting_pages import PostingPages
 from app_example.security_headers import SecurityHeaders
 from app_example.settings import Settings
 from app_example.templates import STATIC, render
+from app_example.web_api_page import WebApiPage
 from throttle import Limits, ThrottleMiddleware
 
 if TYPE_CHECKING:
@@ -29,10 +34,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 LIMITS = Limits.connotea()
-CRAWL_DELAY_SECONDS = LIMITS.lone_crawler_seconds or 1.0  # robots.txt says what the throttle does
 
 
-def create_app(settings: Settings | None = None, *, throttled: bool = True) -> Starlette:
+def create_app(settings: Settings | None = None, *, throttled: bool = True, limits: Limits = LIMITS) -> Starlette:
     """The site as an ASGI application. ``throttled=False`` leaves the throttle out, for comparison.
 
     The database is made, if there is none, when the application starts (lifespan). Raises SettingsError.
@@ -40,6 +44,9 @@ def create_app(settings: Settings | None = None, *, throttled: bool = True) -> S
     settings = settings or Settings.from_environment()
     signing_key = settings.signing_key()
     database = Database(settings.database)
+    forms = Forms(settings.public_url)
+    api = web_api(database)
+    crawl_delay = limits.lone_crawler_seconds or 1.0  # robots.txt says what the throttle does
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -51,8 +58,11 @@ def create_app(settings: Settings | None = None, *, throttled: bool = True) -> S
         routes=[
             *Pages(database).routes(),
             *Feeds(database, settings.public_url).routes(),
-            *Crawling(database, settings.public_url, CRAWL_DELAY_SECONDS).routes(),
-            Mount("/api", web_api(database)),
+            *AccountPages(database, forms).routes(),
+            *PostingPages(database, forms).routes(),
+            Route("/web-api", WebApiPage(api, settings.public_url).page),
+            *Crawling(database, settings.public_url, crawl_delay).routes(),
+            Mount("/api", HeadAsGet(api)),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
         exception_handlers={HTTPException: _error_page, Exception: _failure_page},
@@ -65,17 +75,18 @@ def create_app(settings: Settings | None = None, *, throttled: bool = True) -> S
         max_age=sessions.MAX_AGE_SECONDS,
         https_only=settings.https,
     )
+    app.add_middleware(BodyLimit)
     app.add_middleware(SecurityHeaders)
     if throttled:
-        _add_throttle(app, settings, signing_key)  # last added, outermost: a refusal costs nothing of the above
+        _add_throttle(app, settings, limits, signing_key)  # last added, outermost: a refusal costs nothing of the above
     return app
 
 
-def _add_throttle(app: Starlette, settings: Settings, signing_key: str) -> None:
+def _add_throttle(app: Starlette, settings: Settings, limits: Limits, signing_key: str) -> None:
     """Mount the throttle. The only place in this site that knows of it."""
     app.add_middleware(
         ThrottleMiddleware,
-        limits=LIMITS,
+        limits=limits,
         api_paths=["/api"],
         identify=sessions.session_user(signing_key),
         response=refused.answer,
