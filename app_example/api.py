@@ -90,7 +90,6 @@ def web_api(database: Database) -> FastAPI:
             Exception: _failure,
         },
     )
-    api.include_router(posts(database))
 
     @api.get("/papers")
     def papers(
@@ -157,6 +156,7 @@ def web_api(database: Database) -> FastAPI:
     def description() -> RedirectResponse:
         return RedirectResponse("/web-api")
 
+    api.include_router(posts(database))
     return api
 
 

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 LIMITS = Limits.connotea()
+PLAIN_WORDS = {  # where a handler said nothing of its own
+    404: "There is no page at this address.",
+    405: "This address does something else than what was asked of it.",
+}
 
 
 def create_app(settings: Settings | None = None, *, throttled: bool = True, limits: Limits = LIMITS) -> Starlette:
@@ -96,7 +100,8 @@ def _add_throttle(app: Starlette, settings: Settings, limits: Limits, signing_ke
 
 
 async def _error_page(request: Request, error: Any) -> Response:
-    return render(request, "error.html", error.status_code, error.headers, detail=error.detail)
+    detail = PLAIN_WORDS.get(error.status_code) if error.detail == HTTPException(error.status_code).detail else None
+    return render(request, "error.html", error.status_code, error.headers, detail=detail or error.detail)
 
 
 async def _failure_page(request: Request, error: Exception) -> Response:
