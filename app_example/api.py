@@ -173,8 +173,9 @@ class HeadAsGet:
             await send(message)
 
         if scope["type"] == "http" and scope["method"] == "HEAD":
-            scope, send = {**scope, "method": "GET"}, send_without_body
-        await self.app(scope, receive, send)
+            await self.app({**scope, "method": "GET"}, receive, send_without_body)
+        else:
+            await self.app(scope, receive, send)
 
 
 def problem(status: int, title: str, headers: Mapping[str, str] | None = None, **members: object) -> JSONResponse:

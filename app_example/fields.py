@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 ADDRESS_CHARACTERS_MAX = 2000
 DOI_CHARACTERS_MAX = 300
@@ -28,7 +28,9 @@ UNFIT_CHARACTERS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ufffe\uffff\u202a-\
 UNFIT_IN_AN_ADDRESS = re.compile(r"[\s\"<>\\^`{|}]")
 UNFIT_IN_A_TAG = re.compile(r"[,/\\?#%<>\"]")
 USER_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-DOI_ADDRESS = re.compile(r"(?:doi:\s*|(?:https?://)?(?:dx\.)?doi\.org/)?(10\.\d{4,9}/\S+)", re.IGNORECASE)
+DOI = r"(10\.\d{4,9}/\S+)"
+BARE_DOI = re.compile(rf"(?:doi:\s*)?{DOI}", re.IGNORECASE)
+DOI_ADDRESS = re.compile(rf"(?:https?://)?(?:dx\.|www\.)?doi\.org/{DOI}", re.IGNORECASE)
 ARXIV_ID = r"([a-z-]+(?:\.[a-z]{2})?/\d{7}|\d{4}\.\d{4,5})(?:v\d+)?"
 ARXIV_ADDRESS = re.compile(
     rf"(?:arxiv:\s*|https?://(?:www\.)?arxiv\.org/(?:abs|pdf)/){ARXIV_ID}(?:\.pdf)?", re.IGNORECASE
@@ -68,7 +70,7 @@ def address(text: str) -> Address:
     «doi:10.1000/XYZ» and «https://dx.doi.org/10.1000/xyz» are one; so are an arXiv paper's PDF and its page.
     """
     text = one_line(text)
-    if match := DOI_ADDRESS.fullmatch(text):
+    if match := BARE_DOI.fullmatch(text) or DOI_ADDRESS.fullmatch(unquote(text)):
         doi = match[1].lower()
         fits("A DOI", doi, DOI_CHARACTERS_MAX)
         return Address(f"https://doi.org/{quote(doi, safe='/:;()')}", doi)
@@ -94,8 +96,11 @@ def tags(text: str) -> tuple[str, ...]:
 
 def checked_tags(given: Iterable[str]) -> tuple[str, ...]:
     """The tags of a list, each once whatever its case. Raises ValueError with what to do."""
-    found = {tag.lower(): tag for tag in reversed([one_line(tag) for tag in given]) if tag}
-    chosen = tuple(reversed(found.values()))
+    found: dict[str, str] = {}
+    for tag in map(one_line, given):
+        if tag:
+            found.setdefault(tag.lower(), tag)
+    chosen = tuple(found.values())
     for tag in chosen:
         if len(tag) > TAG_CHARACTERS_MAX:
             raise ValueError(f"A tag may have {TAG_CHARACTERS_MAX} characters; “{tag[:20]}…” has more.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -25,30 +26,30 @@ class WebApiPage:
     """The page at /web-api. It is no part of /api, whose callers the throttle takes for programs."""
 
     def __init__(self, api: FastAPI, public_url: str | None) -> None:
-        description = api.openapi()
+        self.api = api
         self.public_url = public_url
-        self.text = description["info"]["description"]
-        self.schemas = {name: _members(schema) for name, schema in description["components"]["schemas"].items()}
-        self.about = {name: s.get("description", "") for name, s in description["components"]["schemas"].items()}
-        self.operations = [
-            _operation(method.upper(), path, operation)
-            for path, methods in description["paths"].items()
-            for method, operation in methods.items()
-        ]
-        for unused in ("HTTPValidationError", "ValidationError"):  # FastAPI's; ours are problem+json
-            self.schemas.pop(unused, None)
 
     def page(self, request: Request) -> Response:
         """Every operation and every kind of object."""
-        return render(
-            request,
-            "web_api.html",
-            text=self.text,
-            operations=self.operations,
-            schemas=self.schemas,
-            about=self.about,
-            site=site_url(request, self.public_url),
-        )
+        return render(request, "web_api.html", site=site_url(request, self.public_url), **self._shown)
+
+    @functools.cached_property
+    def _shown(self) -> dict[str, Any]:
+        description = self.api.openapi()
+        schemas = description["components"]["schemas"]
+        return {
+            "text": description["info"]["description"],
+            "operations": [
+                _operation(method.upper(), path, operation)
+                for path, methods in description["paths"].items()
+                for method, operation in methods.items()
+            ],
+            "kinds": [
+                {"name": name, "text": schema["description"], "members": _members(schema)}
+                for name, schema in schemas.items()
+                if "description" in schema  # not FastAPI's own errors: ours are problem+json
+            ],
+        }
 
 
 def _operation(method: str, path: str, operation: dict[str, Any]) -> dict[str, Any]:
