@@ -66,14 +66,16 @@ def test_browse_log_in_post_see_it_be_throttled_return_when_told_and_be_served(o
 
 
 def test_a_crawler_is_told_what_robots_txt_says(own_settings: Settings) -> None:
-    with served(create_app(own_settings)) as address:
-        with httpx.Client(base_url=address, headers={"User-Agent": GOOGLEBOT}) as crawler:
-            delay = re.search(r"Crawl-delay: (\d+)", crawler.get("/robots.txt").text)
-            assert delay
-            assert crawler.get("/paper/1").status_code == 200
-            refused = crawler.get("/paper/2")
-            assert refused.status_code == 503
-            assert int(delay[1]) - 5 <= int(refused.headers["retry-after"]) <= int(delay[1])
+    with (
+        served(create_app(own_settings)) as address,
+        httpx.Client(base_url=address, headers={"User-Agent": GOOGLEBOT}) as crawler,
+    ):
+        delay = re.search(r"Crawl-delay: (\d+)", crawler.get("/robots.txt").text)
+        assert delay
+        assert crawler.get("/paper/1").status_code == 200
+        refused = crawler.get("/paper/2")
+        assert refused.status_code == 503
+        assert int(delay[1]) - 5 <= int(refused.headers["retry-after"]) <= int(delay[1])
 
 
 def test_two_workers_share_the_database_the_sessions_and_the_posts(tmp_path: Path) -> None:
