@@ -229,7 +229,8 @@ FOCUS = """() => {
   const looks = element => {
     const style = getComputedStyle(element);
     const border = parseFloat(style.borderTopWidth) ? style.borderColor : '';
-    return [style.outlineStyle, style.outlineWidth, style.boxShadow, border].join();
+    const outline = style.outlineStyle === 'none' ? '' : [style.outlineStyle, style.outlineWidth, style.outlineColor];
+    return [outline, style.boxShadow, border].join();
   };
   const element = document.activeElement, focused = looks(element);
   element.blur();

@@ -102,6 +102,9 @@ def test_a_removed_post_takes_a_paper_with_it_that_nobody_else_posted(ada: Visit
     assert ada.site.get("/paper/2987").status_code == 404
     assert ada.site.get("/tag/mine%20alone").status_code == 404
     assert "Nothing found" in ada.read("/search?q=%22a+title%22+mine").text
+    site_map = ada.site.get("/sitemap.xml").text
+    assert "/paper/2987" not in site_map
+    assert "mine%20alone" not in site_map
     assert ada.post().url.path == "/paper/2988"  # an address is never given twice
 
 
@@ -173,7 +176,7 @@ def test_nothing_that_is_posted_breaks_a_page_a_feed_or_the_database(ada: Visito
         page = ada.read(path).text
         assert "<script>" not in page
         assert "<img" not in page
-        assert "49" not in page.split("</header>")[1].split("<footer>")[0] or "{{ 7" not in hostile
+        assert "T49" not in page
         html5lib.HTMLParser(strict=True).parse(page)
     for feed in ("/feed.atom", "/user/ada/feed.atom"):
         assert not feedparser.parse(ada.read(feed).content).bozo
