@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +41,16 @@ PLAIN_WORDS = {  # where a handler said nothing of its own
 }
 
 
-def create_app(settings: Settings | None = None, *, throttled: bool = True, limits: Limits = LIMITS) -> Starlette:
+def create_app(
+    settings: Settings | None = None,
+    *,
+    throttled: bool = True,
+    limits: Limits = LIMITS,
+    clock: Callable[[], float] = time.monotonic,
+) -> Starlette:
     """The site as an ASGI application. ``throttled=False`` leaves the throttle out, for comparison.
+
+    ``limits`` and ``clock`` are the throttle's; robots.txt agrees with the limits.
 
     The database is made, if there is none, when the application starts (lifespan). Raises SettingsError.
     """
@@ -82,11 +91,15 @@ def create_app(settings: Settings | None = None, *, throttled: bool = True, limi
     app.add_middleware(BodyLimit)
     app.add_middleware(SecurityHeaders)
     if throttled:
-        _add_throttle(app, settings, limits, signing_key)  # last added, outermost: a refusal costs nothing of the above
+        _add_throttle(
+            app, settings, signing_key, limits, clock
+        )  # last added, outermost: a refusal costs nothing of the above
     return app
 
 
-def _add_throttle(app: Starlette, settings: Settings, limits: Limits, signing_key: str) -> None:
+def _add_throttle(
+    app: Starlette, settings: Settings, signing_key: str, limits: Limits, clock: Callable[[], float]
+) -> None:
     """Mount the throttle. The only place in this site that knows of it."""
     app.add_middleware(
         ThrottleMiddleware,
@@ -96,6 +109,7 @@ def _add_throttle(app: Starlette, settings: Settings, limits: Limits, signing_ke
         response=refused.answer,
         store=settings.store,
         trusted_proxies=settings.trusted_proxies,
+        clock=clock,
     )
 
 

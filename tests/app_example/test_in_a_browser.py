@@ -282,7 +282,7 @@ def test_logging_out_by_keyboard(browser: Browser, address: str) -> None:
 def test_somebody_who_is_refused_is_served_by_the_same_page_a_moment_later(
     browser: Browser, own_settings: Settings
 ) -> None:
-    with served(create_app(own_settings, limits=Limits(stack_seconds=1.0, stack_hits=3))) as address:
+    with served(create_app(own_settings, limits=Limits(stack_seconds=2.0, stack_hits=1))) as address:
         page = visit(browser, address, viewport={"width": 360, "height": 640})
         status = 200
         for _ in range(40):
