@@ -35,7 +35,7 @@ Row = tuple[str, str, str]
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=SHIPPED)
+    parser.add_argument("--out", type=Path, default=Path(SHIPPED))
     parser.add_argument("--crawler-user-agents", type=Path, metavar="FILE")
     parser.add_argument("--before", default="9999", metavar="YYYY/MM/DD")
     options = parser.parse_args(arguments)

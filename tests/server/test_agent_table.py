@@ -18,7 +18,7 @@ CHROME = (
 def test_the_shipped_table_can_be_read_and_finds_each_of_its_names() -> None:
     table = read_table(SHIPPED)
     assert table.names > 1500
-    for line in SHIPPED.read_text("ascii").splitlines():
+    for line in Path(SHIPPED).read_text("ascii").splitlines():
         if not line.startswith("#"):
             kind, name, *text = line.split("\t")
             agent = judge((text[0] if text else name).removeprefix("^").encode(), table)

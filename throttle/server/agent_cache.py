@@ -4,14 +4,13 @@ It must never hash or decode more than `LONGEST` of what a caller sent.
 """
 
 from collections.abc import Callable
-from typing import Final
 
 from throttle.server.agent_class import Agent
 
-LONGEST: Final = 512
+LONGEST = 512
 """bytes that are read of an agent"""
-_TAIL: Final = 128
-_HEAD: Final = LONGEST - _TAIL - 1
+_TAIL = 128
+_HEAD = LONGEST - _TAIL - 1
 
 
 def cut(raw: bytes) -> bytes:

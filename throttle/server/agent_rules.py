@@ -9,23 +9,22 @@ Rule 2: nothing of the string reaches the verdict.
 """
 
 import re
-from typing import Final
 
 from throttle.server import agent_words as say
 from throttle.server.agent_class import UNLISTED, Agent, CallerClass
 from throttle.server.agent_table import Table
 
-_BLANK: Final = Agent(CallerClass.KNOWN_CRAWLER, "-", "blank")
-_BROWSER_FORM: Final = Agent(CallerClass.BROWSER, None, "browser form")
-_BROWSER_ENGINE: Final = Agent(CallerClass.BROWSER, None, "browser engine")
-_TEXT_BROWSER: Final = Agent(CallerClass.BROWSER, None, "text browser")
-_CRAWLER_WORD: Final = Agent(CallerClass.KNOWN_CRAWLER, UNLISTED, "crawler word")
-_ROBOT_COMMENT: Final = Agent(CallerClass.KNOWN_CRAWLER, UNLISTED, "robot's comment")
-_ODD: Final = Agent(CallerClass.ASSUMED_BOT, None, "odd characters")
-_BOT_WORD: Final = Agent(CallerClass.ASSUMED_BOT, None, "bot word")
-_NO_BROWSER: Final = Agent(CallerClass.ASSUMED_BOT, None, "no browser")
+_BLANK = Agent(CallerClass.KNOWN_CRAWLER, "-", "blank")
+_BROWSER_FORM = Agent(CallerClass.BROWSER, None, "browser form")
+_BROWSER_ENGINE = Agent(CallerClass.BROWSER, None, "browser engine")
+_TEXT_BROWSER = Agent(CallerClass.BROWSER, None, "text browser")
+_CRAWLER_WORD = Agent(CallerClass.KNOWN_CRAWLER, UNLISTED, "crawler word")
+_ROBOT_COMMENT = Agent(CallerClass.KNOWN_CRAWLER, UNLISTED, "robot's comment")
+_ODD = Agent(CallerClass.ASSUMED_BOT, None, "odd characters")
+_BOT_WORD = Agent(CallerClass.ASSUMED_BOT, None, "bot word")
+_NO_BROWSER = Agent(CallerClass.ASSUMED_BOT, None, "no browser")
 
-_FRAME: Final = re.compile(r"[^(]*\(([^()]*(?:\([^()]*\)[^()]*)*)(.*)", re.DOTALL)
+_FRAME = re.compile(r"[^(]*\(([^()]*(?:\([^()]*\)[^()]*)*)(.*)", re.DOTALL)
 """Within the first brackets, which may hold others, stands the platform; after them the products."""
 
 

@@ -1,7 +1,6 @@
 """The words and forms that `agent_rules.py` goes by; words in lower case, to be found anywhere in a text."""
 
 import re
-from typing import Final
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -11,7 +10,7 @@ def _words(text: str) -> tuple[str, ...]:
 # Today's browsers, as `FORM` knows them. On Android the model is free text; elsewhere the platform has a
 # small vocabulary. A product that is missing here costs its users' first request some microseconds, never the
 # class.
-_PRODUCTS: Final = "|".join(
+_PRODUCTS = "|".join(
     _words(
         """
         Chrome Safari Mobile Version Firefox Edg OPR EdgA CriOS FxiOS GSA SamsungBrowser YaBrowser EdgiOS Edge
@@ -22,7 +21,7 @@ _PRODUCTS: Final = "|".join(
         """
     )
 )
-FORM: Final = re.compile(
+FORM = re.compile(
     rb"Mozilla/5\.0 \((?:"
     rb"(Linux; (?:U; |arm; |arm_64; )?Android [^()]+|Android[^()]+)|"
     rb"(?:Windows NT [\d.]+|Macintosh|X11|iPhone|iPad|iPod touch)"
@@ -34,32 +33,30 @@ FORM: Final = re.compile(
 )
 """A browser's whole string; the group is an Android device's platform, where anything may stand."""
 
-SUSPICIOUS_IN_A_MODEL: Final = _words("bot crawl spider http www. @ compatible")
+SUSPICIOUS_IN_A_MODEL = _words("bot crawl spider http www. @ compatible")
 
-ENGINES: Final = (
+ENGINES = (
     *_words("applewebkit gecko trident/ firefox/ khtml presto/ opera goanna/ ucbrowser ucweb netfront"),
     *("navigator/", "netscape", "webtv", "playstation", "nintendo", "msie "),
 )
-FREE_TEXT_PLATFORMS: Final = _words("linux android mobile tablet")
-BEFORE_WINDOWS: Final = _words("windows compatible x11 opera j2me")
+FREE_TEXT_PLATFORMS = _words("linux android mobile tablet")
+BEFORE_WINDOWS = _words("windows compatible x11 opera j2me")
 """What a platform begins with in which «Windows NT» comes later."""
 
-TEXT_BROWSERS: Final = (
+TEXT_BROWSERS = (
     *_words("lynx/ links/ elinks/ w3m/ dillo/ netsurf/ ucweb/ hbbtv/ browsh/ edbrowse/ retawq/ amaya/ icab/"),
     *("links (", "elinks ("),
 )
 
-CRAWLER_WORDS: Final = _words(
-    "crawl spider spyder robot slurp scrape scrapy scraping archiv harvest indexer preview unfurl"
-)
-BOT_WORDS: Final = _words(
+CRAWLER_WORDS = _words("crawl spider spyder robot slurp scrape scrapy scraping archiv harvest indexer preview unfurl")
+BOT_WORDS = _words(
     """
     monitor uptime pinger pingdom synthetic healthcheck watchdog webhook lighthouse pagespeed
     headless phantomjs slimerjs selenium playwright puppeteer webdriver electron wkhtml
     cfnetwork okhttp python libwww curl newswire quiterss
     """
 )
-BOT_WORDS_IN_BROWSERS: Final = _words(
+BOT_WORDS_IN_BROWSERS = _words(
     """
     verify verifier checker watcher inspector observatory measurement imageproxy capture thumb headers audit
     extractor analyzer validator downloader collector httpagent importer prerender snapshot webkit2
@@ -67,7 +64,7 @@ BOT_WORDS_IN_BROWSERS: Final = _words(
 )
 """What robots that drive a browser call themselves, behind the browser's own products."""
 
-CRAWLER_WORDS_ELSEWHERE: Final = _words(
+CRAWLER_WORDS_ELSEWHERE = _words(
     """
     search seo analy domain sitemap scout expander collector resolver semantic verif checker explorer fetcher
     yandex yahoo adstxt survey gpt llm
@@ -75,30 +72,30 @@ CRAWLER_WORDS_ELSEWHERE: Final = _words(
 )
 """Said by crawlers where no browser's string surrounds the name; within one, people's apps say them too."""
 
-BOT: Final = re.compile(r"(?<!cu)b[o0]ts?(?![a-z])")
+BOT = re.compile(r"(?<!cu)b[o0]ts?(?![a-z])")
 """A word that ends in bot; but not the phones named CUBOT, nor «Botswana»."""
 
-BOT_IN_A_MODEL: Final = re.compile(r"(?<!cu)(?<![_ ])b[o0]ts?(?![a-z_])|crawl")
+BOT_IN_A_MODEL = re.compile(r"(?<!cu)(?<![_ ])b[o0]ts?(?![a-z_])|crawl")
 """A robot where an Android device tells its model, which may be a «Power Bot» or an «M_bot_tab»."""
 
-COMMENT: Final = re.compile(r"compatible; ?[a-z)]|khtml, like gecko[;,](?! ?safari)")
+COMMENT = re.compile(r"compatible; ?[a-z)]|khtml, like gecko[;,](?! ?safari)")
 """A robot's comment among a browser's products."""
 
-ODD_CHARACTERS: Final = ("'", '"', "<", "\\", "`", "${")
+ODD_CHARACTERS = ("'", '"', "<", "\\", "`", "${")
 """No browser has them among its products; attacks do."""
 
-LOOK_ALIKE: Final = re.compile(r"[a-z][\xee-\xf1][\x80-\xbf]|[\xee-\xf1][\x80-\xbf]+[a-z]")
+LOOK_ALIKE = re.compile(r"[a-z][\xee-\xf1][\x80-\xbf]|[\xee-\xf1][\x80-\xbf]+[a-z]")
 """A Greek, Cyrillic or fullwidth letter in a word of Latin ones: UTF-8 read as latin-1, in lower case."""
 
-TOP_LEVEL: Final = frozenset(_words("com net org io ai eu fr de info tech app dev party edu ru co"))
-DOMAIN: Final = re.compile(r"(?<![\w/.@\-])(?:[a-z0-9\-]+\.)+(?:" + "|".join(sorted(TOP_LEVEL)) + r")(?![\w.\-])")
+TOP_LEVEL = frozenset(_words("com net org io ai eu fr de info tech app dev party edu ru co"))
+DOMAIN = re.compile(r"(?<![\w/.@\-])(?:[a-z0-9\-]+\.)+(?:" + "|".join(sorted(TOP_LEVEL)) + r")(?![\w.\-])")
 
-MAIL: Final = re.compile(r"[\w.+\-]@[a-z0-9\-]+\.[a-z]")
+MAIL = re.compile(r"[\w.+\-]@[a-z0-9\-]+\.[a-z]")
 
-IN_APP: Final = re.compile(r"\[fb|instagram \d|barcelona \d")
+IN_APP = re.compile(r"\[fb|instagram \d|barcelona \d")
 """Apps that tell the device's and the carrier's names behind their own."""
 
-COMMON: Final = frozenset(
+COMMON = frozenset(
     _words(
         """
         mozilla applewebkit khtml like gecko chrome safari version mobile firefox windows nt win64 x64 wow64
@@ -109,12 +106,10 @@ COMMON: Final = frozenset(
 )
 """The words of every browser's string, which tell nothing of a robot."""
 
-GENERIC: Final = frozenset(_words("bot crawler spider robot search web com"))
+GENERIC = frozenset(_words("bot crawler spider robot search web com"))
 """Words of many robots' names."""
 
-_FOLD: Final = bytes(
-    c + 32 if 65 <= c <= 90 else c if 48 <= c <= 57 or 97 <= c <= 122 or c >= 128 else 32 for c in range(256)
-)
+_FOLD = bytes(c + 32 if 65 <= c <= 90 else c if 48 <= c <= 57 or 97 <= c <= 122 or c >= 128 else 32 for c in range(256))
 
 
 def words_of(text: str) -> list[str]:

@@ -5,10 +5,10 @@ of names that can be refreshed at run time. Neither raises, whatever the bytes, 
 ones.
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
-from pathlib import Path
 
 from throttle.server.agent_cache import LONGEST, AgentCache, cut
 from throttle.server.agent_class import UNLISTED, WHYS, Agent, CallerClass
@@ -48,7 +48,7 @@ class Classifier(AgentCache):
         crawlers: Names = (),
         bots: Names = (),
         browsers: Names = (),
-        table: str | Path | None = None,
+        table: str | os.PathLike[str] | None = None,
         entries: int = 4096,
         size: int = 1 << 20,
     ) -> None:
@@ -58,15 +58,15 @@ class Classifier(AgentCache):
             *_own_list("bots", CallerClass.ASSUMED_BOT, bots),
             *_own_list("browsers", CallerClass.BROWSER, browsers),
         )
-        self._table = _shipped_table() if table is None else read_table(Path(table))
+        self._table = _shipped_table() if table is None else read_table(table)
 
-    def refresh(self, table: str | Path) -> int:
+    def refresh(self, table: str | os.PathLike[str]) -> int:
         """Take the names from this file from now on, and say how many there are.
 
         TableError, one line that tells the file, the line and what is wrong, if it can't be used; then the
         table in use stays. Reading takes some milliseconds: call it off the request path.
         """
-        self._table = read_table(Path(table))
+        self._table = read_table(table)
         self.clear()
         return self._table.names
 
