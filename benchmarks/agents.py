@@ -140,21 +140,20 @@ def quickest_of(judge: Judge, agents: list[bytes], passes: int) -> list[float]:
 def print_hostile(subjects: list[Subject]) -> None:
     print("milliseconds for the worst of the hostile strings of 64 KiB (given up after a second)")
     for subject in subjects:
-        worst, tried = worst_of(subject.make(), subject.passes)
+        worst, tried = worst_of(subject.make())
         print(f"{subject.name:32}{worst:10.3f}   of {tried} tried")
         if subject.name == "throttle":
             tell(f"{worst:.3f} ms, the bar is 1", worst < 1)
     print()
 
 
-def worst_of(judge: Judge, passes: int) -> tuple[float, int]:
+def worst_of(judge: Judge) -> tuple[float, int]:
+    """One call a string, since some subjects remember the last agents, so in CPU time."""
     worst, tried = 0.0, 0
     for probe in hostile():
-        quickest = float("inf")
-        for _ in range(passes):
-            judge(b"one agent"), judge(b"another")  # whoever remembers the last agents has forgotten the probe
-            quickest = min(quickest, *quickest_of(judge, [probe], 1))
-        worst, tried = max(worst, quickest / 1000), tried + 1
+        begun = time.thread_time_ns()
+        judge(probe)
+        worst, tried = max(worst, (time.thread_time_ns() - begun) / 1e6), tried + 1
         if worst > 1000:
             break
     return worst, tried
@@ -181,8 +180,8 @@ def print_start(subjects: list[Subject]) -> None:
     print()
 
 
-def spent(program: str, runs: int = 11) -> tuple[float, float]:
-    """CPU milliseconds and resident MiB of a fresh interpreter after a program; medians."""
+def spent(program: str, runs: int = 15) -> tuple[float, float]:
+    """CPU milliseconds, the least of the runs, and resident MiB, their median, of a fresh interpreter and a program."""
     tell_both = (
         f"\nimport resource, sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "me = resource.getrusage(resource.RUSAGE_SELF); cpu = (me.ru_utime + me.ru_stime) * 1000\n"
@@ -192,7 +191,7 @@ def spent(program: str, runs: int = 11) -> tuple[float, float]:
     for _ in range(runs):
         done = subprocess.run([sys.executable, "-c", program + tell_both], capture_output=True, text=True, check=True)
         results.append([float(number) for number in done.stdout.split()[-2:]])
-    return statistics.median(cpu for cpu, _ in results), statistics.median(memory for _, memory in results)
+    return min(cpu for cpu, _ in results), statistics.median(memory for _, memory in results)
 
 
 def print_cached() -> None:

@@ -31,7 +31,7 @@ _FRAME = re.compile(r"[^(]*\(([^()]*(?:\([^()]*\)[^()]*)*)(.*)", re.DOTALL)
 def judge(agent: bytes, table: Table) -> Agent:
     """The verdict on an agent as it stood in the header, cut to a length that bounds the cost."""
     form = say.FORM.fullmatch(agent)
-    if form and _is_harmless((form[1] or b"").decode("latin-1").lower(), table):
+    if form and not _has(say.SUSPICIOUS_IN_A_MODEL, (form[1] or b"").decode("latin-1").lower()):
         return _BROWSER_FORM
     text = agent.strip(b" \t\r\n\0\"'").decode("latin-1").lower()
     if text in ("", "-"):
@@ -41,29 +41,27 @@ def judge(agent: bytes, table: Table) -> Agent:
         platform, rest = (frame[1], frame[2]) if frame else ("", text)
         if platform.startswith("khtml"):  # something on the way has removed the platform's brackets
             platform, rest = "", text
-        is_robot_name = platform.startswith("compatible") and not _has(("msie ", "konqueror"), platform)
-        if not is_robot_name and _has(say.ENGINES, text):
+        is_browser_frame = not platform.startswith("compatible") or say.COMPATIBLE_BROWSER.match(platform)
+        if (is_browser_frame or "msie " in platform) and _has(say.ENGINES, text):
             return _judge_browser_string(text, platform, rest, table)
     return _judge_other_string(text, table)
-
-
-def _is_harmless(model: str, table: Table) -> bool:
-    return not (model and (_has(say.SUSPICIOUS_IN_A_MODEL, model) or table.find(say.words_of(model), model)))
 
 
 def _judge_browser_string(text: str, platform: str, rest: str, table: Table) -> Agent:
     """A browser, unless a robot's name, word, comment or address stands in its string."""
     in_app = say.IN_APP.search(rest)
     if in_app:
-        rest = rest[: in_app.start()]
-    is_free_text = platform.startswith(say.FREE_TEXT_PLATFORMS) and "compatible;" not in platform
-    own = text.partition("(")[0] + rest if is_free_text else text  # a model may be named «Spider»
+        text, rest = text[: in_app.start() - len(rest)], rest[: in_app.start()]
+    own = text
+    if platform.startswith(say.FREE_TEXT_PLATFORMS) and "compatible;" not in platform:
+        own = text.partition("(")[0] + rest  # a model may be named «Spider», so fewer rules hold for the platform
+        robot = _robot_in_a_model(platform, table)
+    else:
+        robot = _robot_in_a_platform(platform)
     words = say.words_of(own)
-    found = table.find(words + say.words_of(platform) if is_free_text else words, text)
+    found = table.find(words, own) or robot
     if found is not None:
         return found
-    if is_free_text and say.BOT_IN_A_MODEL.search(platform):
-        return _CRAWLER_WORD
     names = " ".join(words)
     if _has(say.BOT_WORDS, names):
         return _BOT_WORD
@@ -73,11 +71,26 @@ def _judge_browser_string(text: str, platform: str, rest: str, table: Table) -> 
         return _ROBOT_COMMENT
     if _has(say.BOT_WORDS_IN_BROWSERS, rest):
         return _BOT_WORD
-    if _has_robot_in_platform(platform, is_free_text) or _has_address(words, rest):
+    if _has_address(text, words, rest):
         return _ROBOT_COMMENT
-    if _has(say.ODD_CHARACTERS, rest) or (not text.isascii() and say.LOOK_ALIKE.search(text)):
+    if say.ODD_CHARACTERS.search(rest) or (not text.isascii() and say.LOOK_ALIKE.search(text)):
         return _ODD
     return _BROWSER_ENGINE
+
+
+def _robot_in_a_model(platform: str, table: Table) -> Agent | None:
+    if not _has(say.SUSPICIOUS_IN_A_MODEL, platform):
+        return None
+    found = table.find(say.words_of(platform), platform)
+    if found is None and say.BOT_IN_A_MODEL.search(platform):
+        return _CRAWLER_WORD
+    return _ROBOT_COMMENT if found is None and _has(("http", "www.", "@"), platform) else found
+
+
+def _robot_in_a_platform(platform: str) -> Agent | None:
+    """Internet Explorer's platform is full of people's programs, of which some told where they are to be had."""
+    has_address = "+http" in platform or ("; http" in platform and "msie " not in platform)
+    return _ROBOT_COMMENT if has_address or ("@" in platform and say.MAIL.search(platform)) else None
 
 
 def _judge_other_string(text: str, table: Table) -> Agent:
@@ -87,7 +100,7 @@ def _judge_other_string(text: str, table: Table) -> Agent:
     if found is not None:
         return found
     names = " ".join(words)
-    if text.startswith(say.TEXT_BROWSERS) and not _has_crawler_word(text, names):
+    if text.startswith(say.OTHER_BROWSERS) and not _has_crawler_word(text, names):
         return _TEXT_BROWSER
     if _has(say.BOT_WORDS, names) or _has(("rss", "podcast"), names):
         return _BOT_WORD
@@ -116,19 +129,11 @@ def _has_crawler_word(text: str, names: str) -> bool:
     return "-user/" in text or (_has(("bot", "b0t"), text) and say.BOT.search(text) is not None)
 
 
-def _has_robot_in_platform(platform: str, is_free_text: bool) -> bool:
-    if "@" in platform:
-        return True
-    if "http" in platform and (is_free_text or _has(("; http", "+http"), platform)):
-        return True
-    return "; windows nt" in platform and not platform.startswith(say.BEFORE_WINDOWS)
-
-
-def _has_address(words: list[str], rest: str) -> bool:
+def _has_address(text: str, words: list[str], rest: str) -> bool:
     if "translate.google" in rest:  # a person reads a translation
         return False
-    if _has(("http", "www.", "(at)"), rest):
+    if _has(("http", "(at)"), rest) or ("@" in rest and say.MAIL.search(rest)):
         return True
-    if "@" in rest and say.MAIL.search(rest):
-        return True
-    return not say.TOP_LEVEL.isdisjoint(words) and say.DOMAIN.search(rest) is not None
+    if "www." not in rest and (say.TOP_LEVEL.isdisjoint(words) or not say.DOMAIN.search(rest)):
+        return False
+    return say.MODERN.search(text) is not None

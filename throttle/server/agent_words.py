@@ -33,22 +33,29 @@ FORM = re.compile(
 )
 """A browser's whole string; the group is an Android device's platform, where anything may stand."""
 
-SUSPICIOUS_IN_A_MODEL = _words("bot crawl spider http www. @ compatible")
+SUSPICIOUS_IN_A_MODEL = _words("bot crawl spider slurp google facebook http www. @ compatible")
 
 ENGINES = (
-    *_words("applewebkit gecko trident/ firefox/ khtml presto/ opera goanna/ ucbrowser ucweb netfront"),
-    *("navigator/", "netscape", "webtv", "playstation", "nintendo", "msie "),
+    *_words("applewebkit gecko trident/ firefox/ khtml presto/ opera goanna/ ucbrowser ucweb netfront navigator/"),
+    *_words("netscape webtv playstation nintendo avantgo dillo ibrowse icab netpositive netsurf omniweb"),
+    "msie ",
 )
+COMPATIBLE_BROWSER = re.compile(
+    r"compatible; ?(?:msie |konqueror|abrowse|avantgo|dillo|ibrowse|icab|netpositive|netsurf|omniweb|opera|origyn|"
+    r"webtv|android|linux|macintosh|u;|windows|x11)"
+)
+"""«Compatible» as browsers say it; robots give their names there."""
+
 FREE_TEXT_PLATFORMS = _words("linux android mobile tablet")
-BEFORE_WINDOWS = _words("windows compatible x11 opera j2me")
-"""What a platform begins with in which «Windows NT» comes later."""
 
-TEXT_BROWSERS = (
-    *_words("lynx/ links/ elinks/ w3m/ dillo/ netsurf/ ucweb/ hbbtv/ browsh/ edbrowse/ retawq/ amaya/ icab/"),
-    *("links (", "elinks ("),
+OTHER_BROWSERS = (
+    *_words("lynx/ links/ elinks/ w3m/ dillo/ netsurf/ browsh/ edbrowse/ retawq/ amaya/ icab/ ibrowse/ netpositive/"),
+    *_words("hotjava/ cyberdog/ ncsa_mosaic/ emacs-w3 surf/ uzbl midori/ bunjalloo/ democracy/ ucweb/ hbbtv/"),
+    *("links (", "elinks (", "ice browser/"),
 )
+"""How browsers begin that don't begin with Mozilla or Opera."""
 
-CRAWLER_WORDS = _words("crawl spider spyder robot slurp scrape scrapy scraping archiv harvest indexer preview unfurl")
+CRAWLER_WORDS = _words("crawl spider spyder robot slurp scrape scrapy scraping archiv harvest indexer")
 BOT_WORDS = _words(
     """
     monitor uptime pinger pingdom synthetic healthcheck watchdog webhook lighthouse pagespeed
@@ -67,7 +74,7 @@ BOT_WORDS_IN_BROWSERS = _words(
 CRAWLER_WORDS_ELSEWHERE = _words(
     """
     search seo analy domain sitemap scout expander collector resolver semantic verif checker explorer fetcher
-    yandex yahoo adstxt survey gpt llm
+    yandex yahoo adstxt survey gpt llm preview unfurl
     """
 )
 """Said by crawlers where no browser's string surrounds the name; within one, people's apps say them too."""
@@ -75,20 +82,23 @@ CRAWLER_WORDS_ELSEWHERE = _words(
 BOT = re.compile(r"(?<!cu)b[o0]ts?(?![a-z])")
 """A word that ends in bot; but not the phones named CUBOT, nor «Botswana»."""
 
-BOT_IN_A_MODEL = re.compile(r"(?<!cu)(?<![_ ])b[o0]ts?(?![a-z_])|crawl")
+BOT_IN_A_MODEL = re.compile(r"(?<!cu)bots?/|crawler")
 """A robot where an Android device tells its model, which may be a «Power Bot» or an «M_bot_tab»."""
 
 COMMENT = re.compile(r"compatible; ?[a-z)]|khtml, like gecko[;,](?! ?safari)")
 """A robot's comment among a browser's products."""
 
-ODD_CHARACTERS = ("'", '"', "<", "\\", "`", "${")
-"""No browser has them among its products; attacks do."""
+ODD_CHARACTERS = re.compile(r"[<`\\]|\$\{|'(?![a-z])|\">")
+"""What attacks write behind a browser's products."""
 
 LOOK_ALIKE = re.compile(r"[a-z][\xee-\xf1][\x80-\xbf]|[\xee-\xf1][\x80-\xbf]+[a-z]")
 """A Greek, Cyrillic or fullwidth letter in a word of Latin ones: UTF-8 read as latin-1, in lower case."""
 
 TOP_LEVEL = frozenset(_words("com net org io ai eu fr de info tech app dev party edu ru co"))
 DOMAIN = re.compile(r"(?<![\w/.@\-])(?:[a-z0-9\-]+\.)+(?:" + "|".join(sorted(TOP_LEVEL)) + r")(?![\w.\-])")
+
+MODERN = re.compile(r"applewebkit|firefox/\d\d")
+"""Browsers that don't name a site among their products; some older ones, and proxies of their day, did."""
 
 MAIL = re.compile(r"[\w.+\-]@[a-z0-9\-]+\.[a-z]")
 
