@@ -34,6 +34,14 @@ def test_an_agent_in_use_outlives_a_flood_of_invented_ones() -> None:
     assert judged.count(b"in use") == 1
 
 
+def test_an_agent_out_of_use_is_forgotten() -> None:
+    cache, judged = count_judgements(entries=10)
+    for number in range(20):
+        cache.classify(b"%d" % number)
+    cache.classify(b"0")
+    assert judged.count(b"0") == 2
+
+
 def test_the_caches_memory_is_bounded_whatever_agents_come() -> None:
     verdict = Agent(CallerClass.ASSUMED_BOT, None, "no browser")
     cache = AgentCache(lambda raw: verdict)

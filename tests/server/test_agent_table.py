@@ -69,8 +69,9 @@ def test_a_missing_table_is_one_clear_error(tmp_path: Path) -> None:
 
 
 def test_of_two_listed_names_the_first_is_found_and_of_two_in_one_place_the_longer() -> None:
-    table = Table("crawler\tXqz\ncrawler\tXqz-Image\ncrawler\tGoogle\n", "a test")
-    assert judge(b"Xqz-Image/1.0", table).crawler == "Xqz-Image"
+    names = ["Xqz", "Xqz-Image", "Xqz-Image-Large", "Xqz-Image-Larger-Still", "Google"]
+    table = Table("\n".join(f"crawler\t{name}" for name in names), "a test")
+    assert judge(b"Xqz-Image-Larger-Still/1.0", table).crawler == "Xqz-Image-Larger-Still"
     assert judge(b"Xqz/1.0 (like Google)", table).crawler == "Xqz"
 
 

@@ -74,7 +74,10 @@ def test_todays_browsers_are_known_by_their_form(agent: str) -> None:
         android("SM-G991B; wv", " Instagram 300.0.0.29.110 Android (33/13; 480dpi; 1080x2115; CUBOT; X20; mt6771)"),
         "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/21F79 "
         "[FBAN/FBIOS;FBAV/460.0;FBCR/OrangeBotswana;FBLC/en_GB]",
+        android("SM-G991B; wv", " Instagram 300.0.0.29.110 Android (33/13; 480dpi; 1080x2115; Spider; X1; qcom)"),
         f"{CHROME},gzip(gfe) (via translate.google.com)",
+        "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.2) Opera 7.50 [de] (www.proxomitron.de)",
+        f"Mozilla/5.0 Linux; Android 7.0; Xqz G60 {WEBKIT} Chrome/75.0.3770.143 Mobile Safari/537.36",
         "Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 5.1; EmbeddedWB 14.52; http://bsalsa.com/; .NET CLR 2.0)",
         "Mozilla/5.0 (compatible; OmniWeb/4.2; Macintosh; U; PPC)",
         "Mozilla/5.0 (Nintendo 3DS; U; ; en) Version/1.7455.US",
@@ -112,6 +115,8 @@ def test_a_listed_crawler_goes_by_its_listed_name(agent: str, name: str) -> None
     "agent",
     [
         "Xqzbot/1.0",
+        "Lynx/2.8 (xqz crawler)",
+        "Mozilla/5.0 (compatible; Xqz Bot; http://xqz.example/feedback)",
         "Mozilla/5.0 (compatible; Xqz Crawler; +https://xqz.example/)",
         "xqz-spider",
         f"{CHROME} Xqz-Archiver/2",
@@ -125,6 +130,7 @@ def test_an_unlisted_crawler_is_known_by_its_words_and_shares_one_name(agent: st
     "agent",
     [
         f"{CHROME} (compatible; Xqz/1.0)",
+        f"Mozilla/5.0 {WEBKIT[:-1]}; Xqz/1.0) Chrome/131.0.0.0 Safari/537.36",
         f"{WINDOWS} {WEBKIT[:-1]}; Xqz/1.0) Chrome/131.0.0.0 Safari/537.36",
         f"{CHROME} +https://www.xqz.example/about",
         f"{CHROME} (xqz.com)",
@@ -178,6 +184,11 @@ def test_every_verdicts_reason_is_in_the_vocabulary() -> None:
 )
 def test_a_phone_named_like_a_robot_is_a_browser(model: str) -> None:
     assert class_of(android(model)) is BROWSER
+
+
+def test_a_phone_named_cubot_is_a_browser_wherever_it_stands() -> None:
+    assert class_of(android("CUBOT/X18 Build/MRA58K")) is BROWSER
+    assert class_of(android("K", " SomeApp/1.0 (CUBOT; CUBOT_X18; ru_RU)")) is BROWSER
 
 
 @pytest.mark.parametrize(
@@ -261,21 +272,20 @@ HOSTILE = [
 ]
 
 
+def cost(agent: bytes) -> int:
+    """CPU nanoseconds for the agent if it was not seen before; the least of three, as the machine is shared."""
+    costs = []
+    for _ in range(3):
+        classifier = Classifier()
+        begun = time.thread_time_ns()
+        classifier.classify(agent)
+        costs.append(time.thread_time_ns() - begun)
+    return min(costs)
+
+
 @pytest.mark.parametrize("agent", HOSTILE, ids=range(len(HOSTILE)))
 def test_no_string_of_64_kib_costs_a_millisecond(agent: bytes) -> None:
-    classifier = Classifier()
-    costs = []
-    for start in (
-        b"",
-        b"x",
-        b"y",
-        b"z",
-        b"w",
-    ):  # five agents not seen before; the quickest, since the machine is shared
-        begun = time.process_time_ns()
-        classifier.classify(start + agent)
-        costs.append(time.process_time_ns() - begun)
-    assert min(costs) < 1_000_000
+    assert cost(agent) < 1_000_000
 
 
 @given(st.binary(max_size=2000))
@@ -337,6 +347,12 @@ def test_any_mixture_of_agents_pieces_has_a_verdict(pieces: list[str]) -> None:
     found = classify(agent)
     assert found.why in WHYS
     assert re.fullmatch(r"[\w .+\-/]{1,80}", describe(agent)) or found.why in ("table", "blank")
+
+
+@given(st.lists(FRAGMENTS, min_size=1, max_size=6), st.sampled_from(["", "Mozilla/5.0 (", CHROME, android("K")]))
+def test_any_pieces_repeated_for_64_kib_cost_less_than_a_millisecond(pieces: list[str], start: str) -> None:
+    agent = (start.encode() + "".join(pieces).encode("latin-1") * SIZE)[:SIZE]
+    assert cost(agent) < 1_000_000
 
 
 @given(st.binary(min_size=LONGEST + 1, max_size=4000))
