@@ -93,11 +93,11 @@ def print_accuracy(subjects: list[Subject], rows: list[dict[str, Any]], part: st
         print(f"{subject.name:32}" + "".join(f"{right[label]:9.2f}" for label in LABELS), end="")
         print(f"{statistics.mean(right.values()):9.2f}{statistics.mean(shares(others).values()):9.2f}")
         matrices.append((subject.name, matrix, right))
-    print("\nrows: truth; columns: verdicts   browser  crawler      bot")
+    print("\nrows: truth; columns: verdicts             browser  crawler      bot")
     for name, matrix, _ in matrices:
         for label in LABELS:
             numbers = "".join(f"{matrix[label, verdict]:9d}" for verdict in LABELS)
-            print(f"{name if label == 'browser' else '':24}{label:8}{numbers}")
+            print(f"{name if label == 'browser' else '':32}{label:8}{numbers}")
     print()
     for label, bar in BARS.items():
         tell(f"{label} right: {matrices[0][2][label]:.2f} %, the bar is {bar} %", matrices[0][2][label] >= bar)
