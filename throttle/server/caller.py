@@ -12,7 +12,7 @@ from typing import Any
 from starlette.types import Scope
 
 from throttle.server.address import HEADERS, AddressReader
-from throttle.server.agents import LONGEST, Agent, CallerClass
+from throttle.server.agents import LONGEST, Agent, CallerClass, cut
 from throttle.server.rule import Hashes
 
 Classify = Callable[[bytes], Agent]
@@ -74,7 +74,7 @@ class CallerReader:
         agent = b""
         for name, value in headers:
             if name == b"user-agent":  # given twice, the first counts
-                agent = value if len(value) <= LONGEST else value[:LONGEST]
+                agent = value if len(value) <= LONGEST else cut(value)
                 break
         rules, as_api_client, crawler = self._profile(agent)
         if self._has_web_api and self._calls_web_api(scope):
