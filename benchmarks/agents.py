@@ -5,7 +5,8 @@
 Rows are lines of JSON with `ua` (a header's bytes, decoded as latin-1), `label` (browser, crawler, bot), `family` and
 `source`. A hash of the family parts them: on three fifths the rules were tuned, the held-out two fifths stayed unseen.
 Each subject judges each agent uncached, some passes long; an agent's cost is its quickest, which leaves out what else
-the machine does. The peers run in the same process, in an environment of their own, made at the first run.
+the machine does. The peers run in the same process, in an environment of their own, made at the first run. Exit code 1
+when a bar is missed.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_subjects import ROOT, Judge, Subject, available, ours
-from decision.peers_environment import enter, is_ours
+from decision.peers_environment import enter, is_entered
 from resident import resident
 
 ROWS = ROOT.parent / "shared" / "data" / "user_agents_dev.jsonl"
@@ -39,7 +40,7 @@ def main() -> None:
     parser.add_argument("--part", choices=["held-out", "tuning", "all"], default="held-out")
     parser.add_argument("--no-peers", action="store_true")
     options = parser.parse_args()
-    if not options.no_peers and not is_ours():
+    if not options.no_peers and not is_entered():
         enter()
     subjects, missing = available()
     if options.no_peers:
@@ -58,6 +59,7 @@ def main() -> None:
     print_cached()
     if not options.no_peers:
         print_new_robots()
+    sys.exit(1 if missed else 0)
 
 
 def read_rows(path: Path, part: str) -> list[dict[str, Any]]:
@@ -109,7 +111,12 @@ def shares(matrix: Counter[tuple[str, str]]) -> dict[str, float]:
     return {label: 100 * matrix[label, label] / (totals[label] or 1) for label in LABELS}
 
 
+missed: list[str] = []
+
+
 def tell(what: str, is_met: bool) -> None:
+    if not is_met:
+        missed.append(what)
     print(f"  {'met   ' if is_met else 'MISSED'} {what}")
 
 
