@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from starlette.types import Scope
 
 from throttle.server.address import HEADERS, AddressReader, Networks, packed_address
-from throttle.server.agents import LONGEST, Agent, CallerClass
+from throttle.server.agents import LONGEST, Agent, CallerClass, cut
 from throttle.server.path import Paths, app_path
 from throttle.server.policy import Limits
 from throttle.server.rule import Hashes
@@ -117,7 +117,7 @@ class CallerReader:
         agent = b""
         for name, value in headers:
             if name == b"user-agent":  # given twice, the first counts
-                agent = value if len(value) <= LONGEST else value[:LONGEST]
+                agent = value if len(value) <= LONGEST else cut(value)
                 break
         if self._path_limits:
             rules, as_api_client, crawler = self._profile(agent, self._place(scope))

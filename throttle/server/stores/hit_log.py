@@ -13,6 +13,10 @@ SHARDS = 64
 CALLERS_A_SHARD = 1024
 
 
+DEEP = 32 * STAMP
+"""bytes of a caller's hits from which it pays to find the expired by halving"""
+
+
 def unexpired(log: bytes, after: bytes) -> bytes:
     """The hits that leave at `after` or later; found by halving, since a deep stack may be over all at once."""
     if log[-STAMP:] < after:
