@@ -14,18 +14,18 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from throttle.rate_limit_fields import limit_value, policy_value
+from throttle.rate_limit_fields import limit_value
 from throttle.retry_after import whole_seconds
 from throttle.server.address import AddressReader, Networks, packed_address
-from throttle.server.agents import CallerClass
 from throttle.server.agents import classify as classify_agent
 from throttle.server.caller import CallerReader, Classify, Identify, IsWebApi, Rules
+from throttle.server.compiled_rules import compiled_rules
 from throttle.server.exempt import Exempt
 from throttle.server.held_receive import HeldReceive
-from throttle.server.policy import Limits, handle_request, wake_rank
+from throttle.server.policy import Limits
 from throttle.server.refusal import PAUSED, Field, Refusal, messages, required_fields
 from throttle.server.refusal_log import RefusalLog
-from throttle.server.rule import MICROSECONDS, Deferred, Hashes, Quota, Refused, Rule, Served
+from throttle.server.rule import MICROSECONDS, Deferred, Hashes, Quota, Refused, Served
 from throttle.server.shutdown import on_stop_signal
 from throttle.server.stores import Pause, Store
 from throttle.server.stores.memory import MemoryStore
@@ -88,7 +88,7 @@ class ThrottleMiddleware:
             trusted_proxies=trusted_proxies, forwarded_header=forwarded_header, ipv6_prefix=ipv6_prefix
         )
         self._caller = CallerReader(
-            self._compiled,
+            compiled_rules(self.limits, self.store, tells_quotas=rate_limit_fields),
             address=address,
             classify=classify,
             stack_exempt_agents=self.limits.stack_exempt_agents,
@@ -185,15 +185,6 @@ class ThrottleMiddleware:
                 "stands in front of this site, name it in trusted_proxies: until then all who come through it "
                 "count as one caller."
             )
-
-    def _compiled(self, caller_class: CallerClass, is_stack_exempt: bool) -> Rules:
-        rules = list(handle_request(caller_class, self.limits, is_stack_exempt=is_stack_exempt))
-        return Rules(
-            caller_class,
-            self.store.prepare(rules, tells_quotas=self._rate_limit_fields),
-            wake_rank(caller_class),
-            policy_value([rule for rule in rules if isinstance(rule, Rule)]),
-        )
 
     # The three ways to be refused
 
