@@ -1,0 +1,1 @@
+"""For those who run a site: what the throttle would do, does and did."""
