@@ -112,7 +112,7 @@ class LogFile:
         with file:
             number = 0
             try:
-                for number, line in enumerate(chain(peeked, _lines(file)), start=1):  # noqa: B007
+                for number, line in enumerate(chain(peeked, _lines(file)), start=1):
                     coverage.lines += 1
                     hit = read(line)
                     if type(hit) is tuple:
@@ -135,7 +135,9 @@ def opened(name: str) -> IO[bytes]:
         file = sys.stdin.buffer if name == "-" else open(name, "rb")  # noqa: SIM115
         head = file.peek(6)
     except IsADirectoryError:
-        raise InputError(f"{name}: a directory; name the files in it, such as {os.path.join(name, 'access.log*')}") from None
+        raise InputError(
+            f"{name}: a directory; name the files in it, such as {os.path.join(name, 'access.log*')}"
+        ) from None
     except OSError as error:
         raise InputError(f"{name}: {_said(error)}") from None
     if head.startswith(_ZSTD):

@@ -107,6 +107,7 @@ def apache_time(text: bytes) -> int:
     return (days * 86_400 + int(hour) * 3600 + int(minute) * 60 + int(second) - zone) * 1_000_000
 
 
+@lru_cache(maxsize=8192)
 def method_and_path(request: bytes) -> tuple[str, str] | None:
     """Method and path of a request line as an application sees them; None for what no server passes on."""
     words = request.split(b" ", 2)

@@ -1,13 +1,13 @@
 """A log's hits through the very policy and store of the live site, under several sets of limits at once."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from throttle.operate.access_log.line import UNKNOWN, Hit
 from throttle.operate.replay.settings import Settings
 from throttle.operate.replay.site import ReplayedSite
-from throttle.operate.replay.tally import Bursts, Tally, Who, WorstCallers
+from throttle.operate.replay.tally import Bursts, Tally, WorstCallers
 from throttle.operate.replay.variants import Variant, variants
 from throttle.server.address import AddressReader
 from throttle.server.agents import CallerClass, classify
@@ -18,7 +18,29 @@ from throttle.server.policy import handle_request
 from throttle.server.rule import MICROSECONDS
 
 STATIC_EXTENSIONS = tuple(
-    ".css .js .mjs .map .png .jpg .jpeg .gif .svg .ico .webp .avif .bmp .woff .woff2 .ttf .otf .eot .mp3 .mp4 .webm".split()
+    [
+        ".css",
+        ".js",
+        ".mjs",
+        ".map",
+        ".png",
+        ".jpg",
+        ".jpeg",
+        ".gif",
+        ".svg",
+        ".ico",
+        ".webp",
+        ".avif",
+        ".bmp",
+        ".woff",
+        ".woff2",
+        ".ttf",
+        ".otf",
+        ".eot",
+        ".mp3",
+        ".mp4",
+        ".webm",
+    ]
 )
 """of paths that are taken for files of a page, since a log does not tell what the application mounted as static"""
 
@@ -40,9 +62,9 @@ class _Asked(NamedTuple):
     tally: Tally
     prepared: Any
     bursts: Bursts
-    others: list[tuple[ReplayedSite[Any], Tally, Any]]
+    others: list[tuple[ReplayedSite, Tally, Any]]
     """the compared sites whom the class concerns"""
-    with_files: tuple[ReplayedSite[Any], Tally, Any] | None
+    with_files: tuple[ReplayedSite, Tally, Any] | None
 
 
 class Replay:
@@ -76,16 +98,18 @@ class Replay:
         self.duration = 0
         """of all timed hits, in microseconds"""
         self.worst = WorstCallers()
-        self.tallies = {one: Tally() for one in CallerClass}
-        self.bursts = {one: Bursts(round(limits.stack_seconds * MICROSECONDS), limits.stack_hits or 10) for one in CallerClass}
+        self.tallies = {one: Tally(one, self.worst) for one in CallerClass}
+        self.bursts = {
+            one: Bursts(round(limits.stack_seconds * MICROSECONDS), limits.stack_hits or 10) for one in CallerClass
+        }
         self.compared = [
-            Compared(one, {c: Tally() for c in CallerClass if has_load or _differ(c, limits, one)})
+            Compared(one, {c: Tally(c) for c in CallerClass if has_load or _differ(c, limits, one)})
             for one in (variants(limits, has_load=has_load) if compares else ())
         ]
-        self.with_files = {one: Tally() for one in CallerClass} if static_extensions else {}
-        self._site = ReplayedSite[Who](limits, self._note)
-        self._other_sites = [ReplayedSite[Who](one.variant.limits, _note) for one in self.compared]
-        self._files_site = ReplayedSite[Who](limits, _note)
+        self.with_files = {one: Tally(one) for one in CallerClass} if static_extensions else {}
+        self._site = ReplayedSite(limits)
+        self._other_sites = [ReplayedSite(one.variant.limits) for one in self.compared]
+        self._files_site = ReplayedSite(limits)
         self._is_exempt = Exempt(paths=settings.exempt_paths, prefixes=settings.exempt_prefixes or ())
         self._caller = CallerReader(
             self._compile(),
@@ -146,13 +170,15 @@ class Replay:
     def _take(self, hits: Iterable[Hit]) -> None:
         is_exempt, read_caller, extensions = self._is_exempt, self._caller, self.static_extensions
         has_load, assumed = self.has_load, round((self.assume_duration or 0) * MICROSECONDS)
-        site, files_site = self._site, self._files_site
+        ask = self._site.ask
+        scope: dict[str, Any] = {"type": "http"}
         for now, logged, address, method, path, agent, forwarded in hits:
             self.hits += 1
             self.last = now
             if self.first is None:
                 self.first = now
-            headers = [(b"user-agent", agent)]
+            scope["path"], scope["method"], scope["client"] = path, method, (address, 0)
+            scope["headers"] = headers = [(b"user-agent", agent)]
             if forwarded:
                 self.forwarded += 1
                 headers.append((b"x-forwarded-for", forwarded))
@@ -162,36 +188,27 @@ class Replay:
                 self.duration += logged
             if has_load:
                 duration = assumed if logged == UNKNOWN else logged
-            scope = {"type": "http", "path": path, "method": method, "headers": headers, "client": (address, 0)}
             if is_exempt(scope):
                 self.exempt += 1
                 continue
             rules, hashes, address, agent = read_caller(scope)
             _, tally, prepared, bursts, others, with_files = rules.prepared
             rank, key = rules.rank, hashes[1]
+            who = (key, address, agent, now)
             if with_files is not None:
                 files_site, tally_with_files, prepared_with_files = with_files
+                tally_with_files.requests += 1
                 tally_with_files.callers.add(key)
-                who = Who(tally_with_files, key, address, agent, now)
-                files_site.ask(who, prepared_with_files, hashes, now, rank, duration)
+                files_site.ask(tally_with_files, who, prepared_with_files, hashes, now, rank, duration)
                 if path.lower().endswith(extensions):
                     self.files += 1
                     continue
+            tally.requests += 1
             tally.callers.add(key)
             bursts.note(key, now)
-            site.ask(Who(tally, key, address, agent, now), prepared, hashes, now, rank, duration)
+            ask(tally, who, prepared, hashes, now, rank, duration)
             for other, its_tally, its_prepared in others:
-                other.ask(Who(its_tally, key, address, agent, now), its_prepared, hashes, now, rank, duration)
-
-    def _note(self, who: Who, has_slept: bool, rule: str | None) -> None:
-        tally, key, address, agent, at = who
-        tally.note(key, has_slept, rule)
-        if rule is not None:
-            self.worst.note(key, classify(agent).caller_class, address, agent, at, rule)
-
-
-def _note(who: Who, has_slept: bool, rule: str | None) -> None:
-    who[0].note(who[1], has_slept, rule)
+                other.ask(its_tally, who, its_prepared, hashes, now, rank, duration)
 
 
 def _differ(caller_class: CallerClass, limits: Any, variant: Variant) -> bool:

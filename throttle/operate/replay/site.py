@@ -5,67 +5,64 @@ again when it is woken, and for the last time when its delay is over. Never read
 """
 
 import heapq
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any
 
+from throttle.operate.replay.tally import Tally, Who
 from throttle.server.policy import Limits
 from throttle.server.rule import MICROSECONDS, Deferred, Hashes, Refused, Served
 from throttle.server.sleepers import Sleeper
 from throttle.server.stores.memory import MemoryStore
 
-Who = TypeVar("Who")
 
-Note = Callable[[Who, bool, str | None], None]
-"""Told of each request, once: whose it was, whether it slept, and the rule that refused it (None: served)."""
-
-
-class _Sleeping(Generic[Who]):
+class _Sleeping:
     """A request that waits for room."""
 
-    __slots__ = ("deadline", "duration", "hashes", "prepared", "rank", "sleeper", "who")
+    __slots__ = ("deadline", "duration", "hashes", "prepared", "rank", "sleeper", "tally", "who")
 
     def __init__(
-        self, who: Who, prepared: Any, hashes: Hashes, rank: int, duration: int, sleeper: Sleeper, deadline: int
+        self, tally: Tally, who: Who, prepared: Any, hashes: Hashes, rank: int, duration: int, sleeper: Sleeper
     ) -> None:
+        self.tally = tally
         self.who = who
         self.prepared = prepared
         self.hashes = hashes
         self.rank = rank
         self.duration = duration
         self.sleeper = sleeper
-        self.deadline = deadline
+        self.deadline = 0
 
 
-class ReplayedSite(Generic[Who]):
+class ReplayedSite:
     """Must be used while an event loop runs, since sleepers hold futures of it; nothing awaits them."""
 
-    def __init__(self, limits: Limits, note: Note[Who]) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.store = MemoryStore()
-        self._note = note
-        self._sleeping: list[_Sleeping[Who]] = []
-        self._events: list[tuple[int, int, _Sleeping[Who] | None]] = []
+        self._sleeping: list[_Sleeping] = []
+        self._events: list[tuple[int, int, _Sleeping | None]] = []
         """what happens when: the end of a request, or of a sleeper's delay"""
         self._counted = 0
 
-    def ask(self, who: Who, prepared: Any, hashes: Hashes, now: int, rank: int, duration: int) -> None:
+    def ask(self, tally: Tally, who: Who, prepared: Any, hashes: Hashes, now: int, rank: int, duration: int) -> None:
         """A request that comes at `now` and takes `duration`, once it is served; both in microseconds.
 
-        `now` must not be earlier than in the call before.
+        `now` must not be earlier than in the call before. `tally` is told who slept or was refused.
         """
         if self._events and self._events[0][0] <= now:
             self.pass_to(now)
         verdict = self.store.admit(prepared, hashes, now, rank)
         if isinstance(verdict, Served):
-            self._serve(now, duration)
-            self._note(who, False, None)
+            if duration > 0:
+                self._at(now + duration, None)
+            else:
+                self._release(now)
         elif isinstance(verdict, Deferred):
-            deadline = now + round(self.limits.defer_delay.seconds(verdict.load) * MICROSECONDS)
-            sleeping = _Sleeping(who, prepared, hashes, rank, duration, verdict.sleeper, deadline)
+            sleeping = _Sleeping(tally, who, prepared, hashes, rank, duration, verdict.sleeper)
+            sleeping.deadline = now + round(self.limits.defer_delay.seconds(verdict.load) * MICROSECONDS)
             self._sleeping.append(sleeping)
-            self._at(deadline, sleeping)
+            self._at(sleeping.deadline, sleeping)
         else:
-            self._note(who, False, verdict.rule)
+            tally.note(who, False, verdict.rule)
 
     def pass_to(self, now: int) -> None:
         """Let happen what happens until `now`, in its order."""
@@ -83,15 +80,9 @@ class ReplayedSite(Generic[Who]):
         while self._events:
             self.pass_to(self._events[0][0])
 
-    def _at(self, when: int, sleeping: _Sleeping[Who] | None) -> None:
+    def _at(self, when: int, sleeping: _Sleeping | None) -> None:
         self._counted += 1
         heapq.heappush(self._events, (when, self._counted, sleeping))
-
-    def _serve(self, now: int, duration: int) -> None:
-        if duration > 0:
-            self._at(now + duration, None)
-        else:
-            self._release(now)
 
     def _release(self, now: int) -> None:
         self.store.release()
@@ -104,14 +95,17 @@ class ReplayedSite(Generic[Who]):
             for one in sorted(woken, key=lambda one: one.sleeper.order):
                 self._ask_again(one, now)
 
-    def _ask_again(self, one: _Sleeping[Who], now: int) -> None:
+    def _ask_again(self, one: _Sleeping, now: int) -> None:
         verdict = self.store.admit(one.prepared, one.hashes, now, one.rank, one.sleeper)
         if isinstance(verdict, Deferred) and now < one.deadline:
             return
         self._sleeping.remove(one)
         self.store.leave(one.sleeper)
         if isinstance(verdict, Refused):
-            self._note(one.who, True, verdict.rule)
+            one.tally.note(one.who, True, verdict.rule)
+            return
+        one.tally.note(one.who, True, None)
+        if one.duration > 0:
+            self._at(now + one.duration, None)
         else:
-            self._note(one.who, True, None)
-            self._serve(now, one.duration)
+            self.store.release()

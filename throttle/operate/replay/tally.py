@@ -1,7 +1,6 @@
 """What became of whom, counted in bounded memory however long the log is."""
 
 from collections import Counter
-from typing import NamedTuple
 
 from throttle.server.agents import CallerClass
 from throttle.server.stores.hit_log import SHARDS, STAMP, HitLog
@@ -38,48 +37,9 @@ class Distinct:
         return len(self._kept) * (self._mask + 1)
 
 
-class Who(NamedTuple):
-    """Whose request it was."""
-
-    tally: "Tally"
-    key: int
-    """the hash under which the caller's hits count"""
-    address: str
-    agent: bytes
-    at: int
-    """microseconds since 1970"""
-
-
-class Tally:
-    """What became of the requests of one class under one set of limits."""
-
-    __slots__ = ("callers", "callers_refused", "callers_slept", "refused_by", "served", "slept")
-
-    def __init__(self) -> None:
-        self.callers = Distinct()
-        self.callers_refused = Distinct()
-        self.callers_slept = Distinct()
-        self.served = 0
-        self.slept = 0
-        self.refused_by: Counter[str] = Counter()
-
-    def note(self, key: int, has_slept: bool, rule: str | None) -> None:
-        if has_slept:
-            self.slept += 1
-            self.callers_slept.add(key)
-        if rule is None:
-            self.served += 1
-        else:
-            self.refused_by[rule] += 1
-            self.callers_refused.add(key)
-
-    @property
-    def refused(self) -> int:
-        return self.refused_by.total()
-
-    @property
-    def requests(self) -> int:
-        return self.served + self.refused
+Who = tuple[int, str, bytes, int]
+"""Whose request it was: the hash under which its hits count, address, agent, microseconds since 1970. Made for each line,
+so a bare tuple."""
 
 
 class RefusedCaller:
@@ -102,7 +62,8 @@ class WorstCallers:
     def __init__(self) -> None:
         self._callers: dict[int, RefusedCaller] = {}
 
-    def note(self, key: int, caller_class: CallerClass, address: str, agent: bytes, at: int, rule: str) -> None:
+    def note(self, who: Who, caller_class: CallerClass, rule: str) -> None:
+        key, address, agent, at = who
         caller = self._callers.get(key)
         if caller is None:
             if len(self._callers) >= 2 * NAMED:
@@ -115,6 +76,37 @@ class WorstCallers:
 
     def _most(self, count: int) -> list[tuple[int, RefusedCaller]]:
         return sorted(self._callers.items(), key=lambda item: -item[1].by.total())[:count]
+
+
+class Tally:
+    """What became of the requests of one class under one set of limits."""
+
+    def __init__(self, caller_class: CallerClass, worst: WorstCallers | None = None) -> None:
+        self.caller_class = caller_class
+        self._worst = worst
+        self.requests = 0
+        self.callers = Distinct()
+        self.callers_refused = Distinct()
+        self.slept = 0
+        self.refused_by: Counter[str] = Counter()
+
+    def note(self, who: Who, has_slept: bool, rule: str | None) -> None:
+        """A request slept, or was refused by a rule, or both; those that are served at once are the rest."""
+        if has_slept:
+            self.slept += 1
+        if rule is not None:
+            self.refused_by[rule] += 1
+            self.callers_refused.add(who[0])
+            if self._worst is not None:
+                self._worst.note(who, self.caller_class, rule)
+
+    @property
+    def refused(self) -> int:
+        return self.refused_by.total()
+
+    @property
+    def served(self) -> int:
+        return self.requests - self.refused
 
 
 class Bursts:

@@ -28,6 +28,8 @@ def variants(limits: Limits, *, has_load: bool) -> Iterator[Variant]:
         if value is None or (name == "stack_seconds" and limits.stack_hits is None):
             continue
         for times in (0.5, 2.0):
-            changed = value * times if isinstance(value, float) else max(round(value * times), int(name != "sleeping_max"))
+            changed = (
+                value * times if isinstance(value, float) else max(round(value * times), int(name != "sleeping_max"))
+            )
             if changed != value:
                 yield Variant(name, changed, times, replace(limits, **{name: changed}))
