@@ -132,12 +132,11 @@ class LogFile:
 def opened(name: str) -> IO[bytes]:
     """The file's bytes, unpacked by what it holds. Raises InputError."""
     try:
-        file = sys.stdin.buffer if name == "-" else open(name, "rb")  # noqa: SIM115
-        head = file.peek(6)
+        file: IO[bytes] = sys.stdin.buffer if name == "-" else open(name, "rb")  # noqa: SIM115
+        head: bytes = file.peek(6)  # type: ignore[attr-defined]
     except IsADirectoryError:
-        raise InputError(
-            f"{name}: a directory; name the files in it, such as {os.path.join(name, 'access.log*')}"
-        ) from None
+        inside = os.path.join(name, "access.log*")
+        raise InputError(f"{name}: a directory; name the files in it, such as {inside}") from None
     except OSError as error:
         raise InputError(f"{name}: {_said(error)}") from None
     if head.startswith(_ZSTD):

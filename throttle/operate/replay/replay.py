@@ -17,30 +17,9 @@ from throttle.server.exempt import Exempt
 from throttle.server.policy import handle_request
 from throttle.server.rule import MICROSECONDS
 
-STATIC_EXTENSIONS = tuple(
-    [
-        ".css",
-        ".js",
-        ".mjs",
-        ".map",
-        ".png",
-        ".jpg",
-        ".jpeg",
-        ".gif",
-        ".svg",
-        ".ico",
-        ".webp",
-        ".avif",
-        ".bmp",
-        ".woff",
-        ".woff2",
-        ".ttf",
-        ".otf",
-        ".eot",
-        ".mp3",
-        ".mp4",
-        ".webm",
-    ]
+STATIC_EXTENSIONS = (
+    *(".css", ".js", ".mjs", ".map", ".woff", ".woff2", ".ttf", ".otf", ".eot"),
+    *(".png", ".jpg", ".jpeg", ".gif", ".svg", ".ico", ".webp", ".avif", ".bmp", ".mp3", ".mp4", ".webm"),
 )
 """of paths that are taken for files of a page, since a log does not tell what the application mounted as static"""
 

@@ -3,7 +3,7 @@
 import os
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from throttle.server.policy import Delay, Limits
@@ -17,7 +17,7 @@ class SettingsError(ValueError):
 class Settings:
     """What of a site's settings concerns a replay; see `ThrottleMiddleware`."""
 
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     trusted_proxies: Sequence[str] = ()
     forwarded_header: str | None = None
     ipv6_prefix: int = 64
@@ -41,7 +41,7 @@ def load(path: str | os.PathLike[str]) -> Settings:
         raise SettingsError(f"{name}: unknown key {next(iter(table))!r}; known is the table [limits]")
     if not isinstance(given, dict):
         raise SettingsError(f"{name}: limits={given!r}: a table is needed, begun with [limits]")
-    known = [field.name for field in fields(Limits)]
+    known = [one.name for one in fields(Limits)]
     for key, value in given.items():
         if key not in known:
             raise SettingsError(f"{name}: limits: unknown key {key!r}; known are {', '.join(known)}")

@@ -38,8 +38,8 @@ class Distinct:
 
 
 Who = tuple[int, str, bytes, int]
-"""Whose request it was: the hash under which its hits count, address, agent, microseconds since 1970. Made for each line,
-so a bare tuple."""
+"""Whose request it was: the hash under which its hits count, address, agent, microseconds since 1970. A bare tuple,
+since one is made for each line."""
 
 
 class RefusedCaller:

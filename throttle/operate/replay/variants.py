@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from throttle.server.policy import Limits
 
@@ -28,8 +28,8 @@ def variants(limits: Limits, *, has_load: bool) -> Iterator[Variant]:
         if value is None or (name == "stack_seconds" and limits.stack_hits is None):
             continue
         for times in (0.5, 2.0):
-            changed = (
-                value * times if isinstance(value, float) else max(round(value * times), int(name != "sleeping_max"))
-            )
+            changed: Any = value * times
+            if isinstance(value, int):
+                changed = max(round(changed), 0 if name == "sleeping_max" else 1)
             if changed != value:
                 yield Variant(name, changed, times, replace(limits, **{name: changed}))
