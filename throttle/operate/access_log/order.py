@@ -29,7 +29,7 @@ Order = Callable[[Iterable[Hit], Coverage], Iterator[Hit]]
 
 
 def within_window(hits: Iterable[Hit], coverage: Coverage) -> Iterator[Hit]:
-    """Hits in order, if none is more than `WINDOW` or about `HELD` lines late; one that is counts as of the one before."""
+    """Hits in order, if none is more than `WINDOW` or some `HELD` lines late; later ones count as of the one before."""
     hits, held, clock = iter(hits), list[Hit](), 0
     while batch := list(islice(hits, BATCH)):
         held += batch
