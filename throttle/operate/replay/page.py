@@ -76,7 +76,7 @@ def _parts(report: Document) -> Iterator[str]:
     yield from _bars(report)
     yield from _table(classes_table(report["classes"]), words=1)
     yield "<h2>Longest burst of one caller</h2>"
-    yield "<p class=soft>Hits within the hit stack's time. An honest burst is over within a minute; a machine goes on.</p>"
+    yield "<p class=soft>Hits within the hit stack's time. An honest burst is over within a minute.</p>"
     yield from _table(bursts_table(report))
     if report["files"]["left_out"]:
         yield "<h2>If static files counted too</h2>"
@@ -104,7 +104,8 @@ def _bars(report: Document) -> Iterator[str]:
         )
         yield f'<div>{LABELS[name]}</div><div class="bar">{spans}</div>'
     yield "</div>"
-    yield '<p class="key soft" aria-hidden="true"><span class="served"></span>served<span class="refused"></span>refused</p>'
+    keys = "".join(f'<span class="{what}"></span>{what}' for what in ("served", "refused"))
+    yield f'<p class="key soft" aria-hidden="true">{keys}</p>'
 
 
 def _table(content: Table, words: int = 0) -> Iterator[str]:

@@ -185,12 +185,13 @@ def _notes(replay: Replay, coverage: Coverage) -> list[str]:
         )
     if coverage.late:
         notes.append(
-            f"{coverage.late:,} lines came over 5 minutes or 100,000 lines out of order and count as of the line before "
-            "them; --unsorted sorts the whole log."
+            f"{coverage.late:,} lines came over 5 minutes or 100,000 lines out of order and count as of the line "
+            "before them; --unsorted sorts the whole log."
         )
     if replay.forwarded and not replay.settings.trusted_proxies:
         notes.append(
-            f"{replay.forwarded:,} lines name a forwarded address that is not believed: --trusted-proxy names the proxies."
+            f"{replay.forwarded:,} lines name a forwarded address that is not believed; --trusted-proxy names the "
+            "proxies that wrote it."
         )
     if replay.files:
         notes.append(
