@@ -47,7 +47,7 @@ def read_json(line: bytes) -> Hit | Unread:
     asked = fields.get("request")
     try:
         return hit_of(_caddy(fields, asked) if isinstance(asked, dict) else fields)
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, TypeError, AttributeError, LookupError, OverflowError):  # other types than the format has
         return Unread.UNPARSED
 
 
@@ -159,15 +159,11 @@ def nginx_reader(format_string: str) -> ReadLine:
             raise FormatError(f"--format: {what} is missing in {format_string!r}")
     pieces = _VARIABLE.split(format_string.strip())
     seen: set[str] = set()
-    pattern = ""
-    for place, piece in enumerate(pieces):
-        if place % 2 == 0:
-            pattern += re.escape(piece)
-        elif piece in seen:
-            pattern += ".*?"
-        else:
-            seen.add(piece)
-            pattern += f"(?P<{piece}>.*?)"
+    pattern = re.escape(pieces[0])
+    for name, behind in zip(pieces[1::2], pieces[2::2], strict=True):
+        value = _value_before(behind, name)
+        pattern += (value if name in seen else f"(?P<{name}>{value})") + re.escape(behind)
+        seen.add(name)
     line_of = re.compile(pattern.encode(), re.DOTALL)
 
     def read(line: bytes) -> Hit | Unread:
@@ -179,6 +175,15 @@ def nginx_reader(format_string: str) -> ReadLine:
             return Unread.UNPARSED
 
     return read
+
+
+def _value_before(behind: str, name: str) -> str:
+    """The pattern of a value that ends where `behind` begins; without backtracking, whatever the line holds."""
+    if behind.startswith('"'):
+        return r'[^"\\]*+(?:\\.[^"\\]*+)*+'  # nginx escapes a quote within
+    if name == "remote_user" or not behind:
+        return ".*?"  # may hold blanks, or ends the line
+    return f"[^{re.escape(behind[0])}]*+"
 
 
 def _text(value: bytes) -> str:

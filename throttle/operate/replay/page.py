@@ -112,7 +112,7 @@ def _table(content: Table, words: int = 0) -> Iterator[str]:
     """A table whose last `words` columns hold words, not figures."""
     head, rows = content
     classes = [' class="word"' if place >= len(head) - words else "" for place in range(len(head))]
-    yield '<div class="scroll"><table><thead><tr>'
+    yield '<div class="scroll" tabindex="0"><table><thead><tr>'
     yield "".join(f'<th scope="col"{kind}>{escape(cell)}</th>' for cell, kind in zip(head, classes, strict=True))
     yield "</tr></thead><tbody>"
     for first, *others in rows:

@@ -79,17 +79,17 @@ Table = tuple[Sequence[str], list[Sequence[str]]]
 
 
 def classes_table(classes: dict[str, Any]) -> Table:
-    head = ("class", "requests", "callers", "served", "slept", "refused", "share", "callers hit", "refused by")
+    head = ("class", "requests", "refused", "share", "callers", "callers hit", "slept", "served", "refused by")
     return head, [
         (
             LABELS[name],
             f"{one['requests']:,}",
-            f"{one['callers']:,}",
-            f"{one['served']:,}",
-            f"{one['slept']:,}",
             f"{one['refused']:,}",
             f"{one['refused_share']:.1%}",
+            f"{one['callers']:,}",
             f"{one['callers_refused']:,}",
+            f"{one['slept']:,}",
+            f"{one['served']:,}",
             by_rule(one["refused_by"]),
         )
         for name, one in classes.items()
