@@ -125,6 +125,7 @@ def test_what_is_no_line_is_unparsed_and_fails_nothing(line: bytes) -> None:
     assert read_any(line) is Unread.UNPARSED
 
 
+_OF_NGINX = reader_for('$remote_addr [$time_local] "$request" $request_time')
 _JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(max_size=5) | st.just("GET / HTTP/1.1"),
     lambda inner: (
@@ -140,7 +141,7 @@ _JSON = st.recursive(
 def test_no_line_whatsoever_raises(line: bytes) -> None:
     read_any(line)
     read_any(COMBINED.encode() + line)
-    reader_for('$remote_addr [$time_local] "$request" $request_time')(line)
+    _OF_NGINX(line)
 
 
 # JSON lines
@@ -208,9 +209,8 @@ def test_a_hostile_line_takes_no_longer_for_its_separators() -> None:
 
 @pytest.mark.parametrize(("directive", "logged"), [("%D", "3000000"), ("%T", "3"), ("%{ms}T", "3000")])
 def test_a_format_string_of_apache_is_read_with_its_own_unit_of_duration(directive: str, logged: str) -> None:
-    read = reader_for(
-        f'%v %{{X-Forwarded-For}}i {directive} %h %l %u %t "%r" %>s %b "%{{Referer}}i" "%{{User-Agent}}i"'
-    )
+    combined = '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"'
+    read = reader_for(f"%v %{{X-Forwarded-For}}i {directive} {combined}")
     line = f"www.library.example 198.51.100.4 {logged} {COMBINED} \n"
     assert read(line.encode()) == (START, 3_000_000, *HIT[2:6], b"198.51.100.4")
     assert read(b"something else\n") is Unread.UNPARSED

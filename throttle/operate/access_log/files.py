@@ -12,6 +12,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
@@ -81,19 +82,18 @@ class LogFile:
         self.name = name
         self._coverage = coverage
         self._read_line = read_line
-        peeked, file = self._peek()
+        with ExitStack() as files:
+            file = opened(name, files)
+            peeked = self._peeked(file)
+            # What cannot be opened twice (standard input, a pipe) stays open; of a file nothing is kept.
+            self._kept = None if name != "-" and os.path.isfile(name) else (peeked, file, files.pop_all())
         if not peeked:
             coverage.notes.append(f"{name} is empty")
-        hits = (hit for hit in map(read_line, peeked) if isinstance(hit, tuple))
-        self.first: Hit | None = next(hits, None)
+        self.first = next((hit for hit in map(read_line, peeked) if isinstance(hit, tuple)), None)
         """the first hit near its beginning, if there is one"""
-        # What cannot be opened twice (standard input, a pipe) stays open; of a file nothing is kept.
-        self._kept = None if name != "-" and os.path.isfile(name) else (peeked, file)
-        if self._kept is None:
-            file.close()
 
-    def _peek(self) -> tuple[list[bytes], IO[bytes]]:
-        file = opened(self.name)
+    def _peeked(self, file: IO[bytes]) -> list[bytes]:
+        """The lines down to the first hit."""
         peeked: list[bytes] = []
         try:
             for line in islice(_lines(file), PEEKED):
@@ -103,13 +103,17 @@ class LogFile:
         except _BROKEN as error:
             if not peeked:
                 raise InputError(f"{self.name}: {_said(error)}") from None
-        return peeked, file
+        return peeked
 
     def hits(self) -> Iterator[Hit]:
         """The hits in the file's order; lines that are none are counted."""
         coverage, read = self._coverage, self._read_line
-        peeked, file = self._kept or ([], opened(self.name))
-        with file:
+        with ExitStack() as files:
+            if self._kept is None:
+                peeked, file = list[bytes](), opened(self.name, files)
+            else:
+                peeked, file, kept = self._kept
+                files.enter_context(kept)
             number = 0
             try:
                 for number, line in enumerate(chain(peeked, _lines(file)), start=1):
@@ -129,10 +133,10 @@ class LogFile:
             self._coverage.samples.append((self.name, number, line))
 
 
-def opened(name: str) -> IO[bytes]:
-    """The file's bytes, unpacked by what it holds. Raises InputError."""
+def opened(name: str, files: ExitStack) -> IO[bytes]:
+    """The file's bytes, unpacked by what it holds; closed with `files`. Raises InputError."""
     try:
-        file: IO[bytes] = sys.stdin.buffer if name == "-" else open(name, "rb")  # noqa: SIM115
+        file: IO[bytes] = sys.stdin.buffer if name == "-" else files.enter_context(open(name, "rb"))  # noqa: SIM115
         head: bytes = file.peek(6)  # type: ignore[attr-defined]
     except IsADirectoryError:
         inside = os.path.join(name, "access.log*")
@@ -143,7 +147,7 @@ def opened(name: str) -> IO[bytes]:
         raise InputError(f"{name}: packed by zstd, which is not read here; try: zstdcat {name} | throttle replay -")
     for magic, (suffix, unpack) in _OPENERS.items():
         if head.startswith(magic):
-            return unpack(file)  # type: ignore[no-any-return]
+            return files.enter_context(unpack(file))
         if head and name.endswith(suffix):
             raise InputError(f"{name}: its name ends in {suffix}, but it is not packed so; rename it, or copy it again")
     return file
