@@ -2,11 +2,15 @@
 
 import argparse
 import json
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 
 from throttle.cli import DONE, INTERRUPTED, NOT_MET, WRONG_USAGE
 from throttle.operate.access_log.files import Coverage, InputError, LogFile, named_files, read_any
@@ -82,7 +86,9 @@ def _run(arguments: argparse.Namespace) -> int:
         compares=not arguments.no_compare,
     )
     hits = in_order(logs, coverage, sorted_on_disk if arguments.unsorted else within_window)
-    is_whole = replay.run(_with_progress(hits, coverage) if sys.stderr.isatty() else hits)
+    with _ctrl_c_stops_reading(coverage):
+        is_whole = replay.run(_with_progress(hits, coverage) if sys.stderr.isatty() else hits)
+    is_whole = is_whole and not coverage.is_stopped
     if is_whole and not replay.hits:
         raise InputError(_why_nothing(coverage))
     name_of = None if arguments.show_addresses else pseudonyms()
@@ -143,6 +149,26 @@ def _need_writable(path: Path, names: list[str]) -> None:
         path.touch()
     except OSError as error:
         raise InputError(f"--html {path}: {error.strerror}") from None
+
+
+@contextmanager
+def _ctrl_c_stops_reading(coverage: Coverage) -> Iterator[None]:
+    """The first Ctrl-C ends the reading, and what was read is replayed to its end; the second ends that too."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        is_second, coverage.is_stopped = coverage.is_stopped, True
+        # Only an exception ends a read that waits for a pipe.
+        if is_second or (frame is not None and frame.f_code is LogFile.hits.__code__):
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _why_nothing(coverage: Coverage) -> str:

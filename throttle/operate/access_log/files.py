@@ -51,6 +51,8 @@ class Coverage:
     late: int = 0
     """hits too far out of order, counted at the time of the one before"""
     notes: list[str] = field(default_factory=list)
+    is_stopped: bool = False
+    """no further line is to be read"""
 
     @property
     def parsed(self) -> int:
@@ -117,6 +119,8 @@ class LogFile:
             number = 0
             try:
                 for number, line in enumerate(chain(peeked, _lines(file)), start=1):
+                    if coverage.is_stopped:
+                        break
                     coverage.lines += 1
                     hit = read(line)
                     if type(hit) is tuple:
@@ -124,6 +128,8 @@ class LogFile:
                     else:
                         assert isinstance(hit, Unread)
                         self._count(hit, number, line)
+            except KeyboardInterrupt:
+                coverage.is_stopped = True
             except _BROKEN as error:
                 coverage.notes.append(f"{self.name} broke off after line {number:,}: {_said(error)}")
 
