@@ -9,10 +9,10 @@ from throttle import Limits
 from throttle.operate.access_log.line import UNKNOWN, Hit
 from throttle.operate.replay import tally
 from throttle.operate.replay.replay import Replay
-from throttle.operate.replay.settings import Settings
 from throttle.operate.replay.tally import Bursts, Distinct, WorstCallers
 from throttle.operate.replay.variants import variants
 from throttle.server.agents import CallerClass
+from throttle.server.settings import Settings
 
 SECOND = 1_000_000
 PERSON, READER, CRAWLER = CallerClass.BROWSER, CallerClass.ASSUMED_BOT, CallerClass.KNOWN_CRAWLER

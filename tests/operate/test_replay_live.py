@@ -17,9 +17,9 @@ from throttle.operate.access_log.files import Coverage, read_any
 from throttle.operate.access_log.line import Hit
 from throttle.operate.access_log.order import within_window
 from throttle.operate.replay.replay import Replay
-from throttle.operate.replay.settings import Settings
 from throttle.operate.replay.tally import Tally, Who
 from throttle.server.agents import CallerClass
+from throttle.server.settings import Settings
 
 SAMPLE = Path(__file__).parent.parent / "data" / "access_log_sample.log.gz"
 Verdict = tuple[int, bool, str | None]

@@ -31,7 +31,24 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "demo": Command(
+        "throttle.cli.demo",
+        "start a site behind the throttle, send it people and crawlers, show what each of them got",
+        "demo",
+        (
+            "app_example",
+            "fastapi",
+            "h11",
+            "itsdangerous",
+            "jinja2",
+            "platformdirs",
+            "python_multipart",
+            "rich",
+            "uvicorn",
+        ),
+    ),
     "replay": Command("throttle.cli.replay", "show what the throttle would have done to yesterday's access log"),
+    "check": Command("throttle.cli.check", "say in sentences what a configuration file does, or what is wrong with it"),
 }
 
 

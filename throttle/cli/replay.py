@@ -22,8 +22,9 @@ from throttle.operate.replay.page import page
 from throttle.operate.replay.replay import STATIC_EXTENSIONS, Replay
 from throttle.operate.replay.report import document, pseudonyms
 from throttle.operate.replay.requirement import RequirementError, requirement
-from throttle.operate.replay.settings import Settings, SettingsError, load
 from throttle.operate.replay.text import text
+from throttle.server.config import ConfigError, load
+from throttle.server.settings import Settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     try:
         return _run(arguments)
-    except (InputError, FormatError, SettingsError, RequirementError) as error:
+    except (InputError, FormatError, ConfigError, RequirementError) as error:
         print(f"throttle replay: {error}", file=sys.stderr)
         return WRONG_USAGE
 
@@ -108,18 +109,15 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
-    settings = load(arguments.limits) if arguments.limits else Settings()
+    settings = load(arguments.limits).settings if arguments.limits else Settings()
     try:
-        # Made once here, so that a bad network or prefix is told before anything is read.
-        settings = replace(
+        return replace(
             settings,
             exempt_prefixes=(*(settings.exempt_prefixes or ()), *arguments.exempt_prefix),
             trusted_proxies=(*settings.trusted_proxies, *arguments.trusted_proxy),
         )
-        Replay(settings, compares=False)
     except ValueError as error:
-        raise SettingsError(str(error)) from None
-    return settings
+        raise ConfigError(str(error)) from None
 
 
 def _extensions(given: str | None) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""For those who run a site: what the throttle would do, does and did."""
+"""For those who run a site: its configuration, what became of its requests, and yesterday's log played again."""

@@ -1,29 +1,29 @@
 """A log's hits through the very policy and store of the live site, under several sets of limits at once."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
 from throttle.operate.access_log.line import UNKNOWN, Hit
-from throttle.operate.replay.settings import Settings
 from throttle.operate.replay.site import ReplayedSite
 from throttle.operate.replay.tally import Bursts, Tally, WorstCallers
 from throttle.operate.replay.variants import Variant, variants
-from throttle.server.address import AddressReader
 from throttle.server.agents import CallerClass, classify
-from throttle.server.caller import CallerReader, Compile, Rules
-from throttle.server.compiled_rules import compiled_rules
-from throttle.server.exempt import Exempt
-from throttle.server.policy import handle_request
+from throttle.server.caller import CallerReader, Compile, Rules, Standing
+from throttle.server.policy import Limits, handle_request
 from throttle.server.rule import MICROSECONDS
+from throttle.server.rulebook import Rulebook
+from throttle.server.settings import Settings
+from throttle.server.tally import Tally as LiveTally
 
 STATIC_EXTENSIONS = (
     *(".css", ".js", ".mjs", ".map", ".woff", ".woff2", ".ttf", ".otf", ".eot"),
     *(".png", ".jpg", ".jpeg", ".gif", ".svg", ".ico", ".webp", ".avif", ".bmp", ".mp3", ".mp4", ".webm"),
 )
 """of paths that are taken for files of a page, since a log does not tell what the application mounted as static"""
-
-Progress = Callable[[], object]
 
 
 class Compared(NamedTuple):
@@ -34,16 +34,22 @@ class Compared(NamedTuple):
     """of the classes whom the change concerns; for the others nothing changes"""
 
 
-class _Asked(NamedTuple):
+class _Ask(NamedTuple):
+    """What one site is asked for a request of one class."""
+
+    site: ReplayedSite
+    tally: Tally
+    rules: Rules
+
+
+class _Asks(NamedTuple):
     """All that is asked for a request of one class, ready made."""
 
-    caller_class: CallerClass
-    tally: Tally
-    prepared: Any
+    mine: _Ask
     bursts: Bursts
-    others: list[tuple[ReplayedSite, Tally, Any]]
+    others: list[_Ask]
     """the compared sites whom the class concerns"""
-    with_files: tuple[ReplayedSite, Tally, Any] | None
+    with_files: _Ask | None
 
 
 class Replay:
@@ -86,42 +92,38 @@ class Replay:
             for one in (variants(limits, has_load=has_load) if compares else ())
         ]
         self.with_files = {one: Tally(one) for one in CallerClass} if static_extensions else {}
-        self._site = ReplayedSite(limits)
-        self._other_sites = [ReplayedSite(one.variant.limits) for one in self.compared]
-        self._files_site = ReplayedSite(limits)
-        self._is_exempt = Exempt(paths=settings.exempt_paths, prefixes=settings.exempt_prefixes or ())
-        self._caller = CallerReader(
-            self._compile(),
-            address=AddressReader(
-                trusted_proxies=settings.trusted_proxies,
-                forwarded_header=settings.forwarded_header,
-                ipv6_prefix=settings.ipv6_prefix,
-            ),
-            classify=classify,
-            stack_exempt_agents=limits.stack_exempt_agents,
-            api_paths=settings.api_paths,
-        )
+        self._site, self._files_site = ReplayedSite(), ReplayedSite()
+        self._other_sites = [ReplayedSite() for _ in self.compared]
+        self._book = _rulebook(settings, limits, self._site)
+        self._caller = CallerReader(self._compiler(), settings, classify=classify)
 
-    def _compile(self) -> Compile:
+    def _compiler(self) -> Compile:
         """One look-up a request serves all sites: the rules for a class carry what each site is asked for it."""
-        sites = [self._site, *self._other_sites, self._files_site]
-        compilers = [compiled_rules(site.limits, site.store, tells_quotas=False) for site in sites]
+        files_book = _rulebook(self.settings, self.settings.limits, self._files_site)
+        others = [
+            (_rulebook(self.settings, one.variant.limits, site), site, one.tallies)
+            for one, site in zip(self.compared, self._other_sites, strict=True)
+        ]
 
-        def compiled(caller_class: CallerClass, is_stack_exempt: bool) -> Rules:
-            mine, *others, files = [one(caller_class, is_stack_exempt) for one in compilers]
-            asked = _Asked(
-                caller_class,
-                self.tallies[caller_class],
-                mine.prepared,
+        @cache
+        def compiled(caller_class: CallerClass, place: int, standing: Standing, *, is_stack_exempt: bool) -> Rules:
+            def rules_of(book: Rulebook) -> Rules:
+                return book.compiled(caller_class, place, standing, is_stack_exempt=is_stack_exempt)
+
+            mine, with_files = rules_of(self._book), None
+            if self.with_files:
+                with_files = _Ask(self._files_site, self.with_files[caller_class], rules_of(files_book))
+            asks = _Asks(
+                _Ask(self._site, self.tallies[caller_class], mine),
                 self.bursts[caller_class],
                 [
-                    (site, one.tallies[caller_class], rules.prepared)
-                    for one, site, rules in zip(self.compared, self._other_sites, others, strict=True)
-                    if caller_class in one.tallies
+                    _Ask(site, tallies[caller_class], rules_of(book))
+                    for book, site, tallies in others
+                    if caller_class in tallies
                 ],
-                (self._files_site, self.with_files[caller_class], files.prepared) if self.with_files else None,
+                with_files,
             )
-            return mine._replace(prepared=asked)
+            return Rules(caller_class, standing, mine.limits, asks, mine.rank, b"", mine.tally)
 
         return compiled
 
@@ -147,9 +149,8 @@ class Replay:
         return is_whole
 
     def _take(self, hits: Iterable[Hit]) -> None:
-        is_exempt, read_caller, extensions = self._is_exempt, self._caller, self.static_extensions
+        is_exempt, read_caller, extensions = self._book.is_exempt, self._caller, self.static_extensions
         has_load, assumed = self.has_load, round((self.assume_duration or 0) * MICROSECONDS)
-        ask = self._site.ask
         scope: dict[str, Any] = {"type": "http"}
         for now, logged, address, method, path, agent, forwarded in hits:
             self.hits += 1
@@ -171,23 +172,30 @@ class Replay:
                 self.exempt += 1
                 continue
             rules, hashes, address, agent = read_caller(scope)
-            _, tally, prepared, bursts, others, with_files = rules.prepared
-            rank, key = rules.rank, hashes[1]
+            mine, bursts, others, with_files = rules.prepared
+            key = hashes[1]
             who = (key, address, agent, now)
             if with_files is not None:
-                files_site, tally_with_files, prepared_with_files = with_files
-                tally_with_files.requests += 1
-                tally_with_files.callers.add(key)
-                files_site.ask(tally_with_files, who, prepared_with_files, hashes, now, rank, duration)
+                site, tally, its_rules = with_files
+                tally.requests += 1
+                tally.callers.add(key)
+                site.ask(tally, who, its_rules, hashes, now, duration)
                 if path.lower().endswith(extensions):
                     self.files += 1
                     continue
+            bursts.note(key, now)
+            site, tally, its_rules = mine
             tally.requests += 1
             tally.callers.add(key)
-            bursts.note(key, now)
-            ask(tally, who, prepared, hashes, now, rank, duration)
-            for other, its_tally, its_prepared in others:
-                other.ask(its_tally, who, its_prepared, hashes, now, rank, duration)
+            site.ask(tally, who, its_rules, hashes, now, duration)
+            for site, tally, its_rules in others:
+                site.ask(tally, who, its_rules, hashes, now, duration)
+
+
+def _rulebook(settings: Settings, limits: Limits, site: ReplayedSite) -> Rulebook:
+    """The live site's rules, under these limits and in this site's store; nothing is told to callers."""
+    told_nothing = replace(settings, limits=limits, rate_limit_fields=False)
+    return Rulebook(told_nothing, site.store, defaultdict(LiveTally), classify=classify)
 
 
 def _differ(caller_class: CallerClass, limits: Any, variant: Variant) -> bool:

@@ -5,10 +5,9 @@ again when it is woken, and for the last time when its delay is over. Never read
 """
 
 import heapq
-from typing import Any
 
 from throttle.operate.replay.tally import Tally, Who
-from throttle.server.policy import Limits
+from throttle.server.caller import Rules
 from throttle.server.rule import MICROSECONDS, Deferred, Hashes, Refused, Served
 from throttle.server.sleepers import Sleeper
 from throttle.server.stores.memory import MemoryStore
@@ -17,50 +16,48 @@ from throttle.server.stores.memory import MemoryStore
 class _Sleeping:
     """A request that waits for room."""
 
-    __slots__ = ("deadline", "duration", "hashes", "prepared", "rank", "sleeper", "tally", "who")
+    __slots__ = ("deadline", "duration", "hashes", "rules", "sleeper", "tally", "who")
 
     def __init__(
-        self, tally: Tally, who: Who, prepared: Any, hashes: Hashes, rank: int, duration: int, sleeper: Sleeper
+        self, tally: Tally, who: Who, rules: Rules, hashes: Hashes, duration: int, sleeper: Sleeper, deadline: int
     ) -> None:
         self.tally = tally
         self.who = who
-        self.prepared = prepared
+        self.rules = rules
         self.hashes = hashes
-        self.rank = rank
         self.duration = duration
         self.sleeper = sleeper
-        self.deadline = 0
+        self.deadline = deadline
 
 
 class ReplayedSite:
     """Must be used while an event loop runs, since sleepers hold futures of it; nothing awaits them."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
+    def __init__(self) -> None:
         self.store = MemoryStore()
         self._sleeping: list[_Sleeping] = []
         self._events: list[tuple[int, int, _Sleeping | None]] = []
         """what happens when: the end of a request, or of a sleeper's delay"""
         self._counted = 0
 
-    def ask(self, tally: Tally, who: Who, prepared: Any, hashes: Hashes, now: int, rank: int, duration: int) -> None:
+    def ask(self, tally: Tally, who: Who, rules: Rules, hashes: Hashes, now: int, duration: int) -> None:
         """A request that comes at `now` and takes `duration`, once it is served; both in microseconds.
 
         `now` must not be earlier than in the call before. `tally` is told who slept or was refused.
         """
         if self._events and self._events[0][0] <= now:
             self.pass_to(now)
-        verdict = self.store.admit(prepared, hashes, now, rank)
+        verdict = self.store.admit(rules.prepared, hashes, now, rules.rank)
         if isinstance(verdict, Served):
             if duration > 0:
                 self._at(now + duration, None)
             else:
                 self._release(now)
         elif isinstance(verdict, Deferred):
-            sleeping = _Sleeping(tally, who, prepared, hashes, rank, duration, verdict.sleeper)
-            sleeping.deadline = now + round(self.limits.defer_delay.seconds(verdict.load) * MICROSECONDS)
+            deadline = now + round(rules.limits.defer_delay.seconds(verdict.load) * MICROSECONDS)
+            sleeping = _Sleeping(tally, who, rules, hashes, duration, verdict.sleeper, deadline)
             self._sleeping.append(sleeping)
-            self._at(sleeping.deadline, sleeping)
+            self._at(deadline, sleeping)
         else:
             tally.note(who, False, verdict.rule)
 
@@ -96,7 +93,7 @@ class ReplayedSite:
                 self._ask_again(one, now)
 
     def _ask_again(self, one: _Sleeping, now: int) -> None:
-        verdict = self.store.admit(one.prepared, one.hashes, now, one.rank, one.sleeper)
+        verdict = self.store.admit(one.rules.prepared, one.hashes, now, one.rules.rank, one.sleeper)
         if isinstance(verdict, Deferred) and now < one.deadline:
             return
         self._sleeping.remove(one)
