@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,14 @@ from starlette.responses import Response
 
 from tests import virtual_clock
 from tests.asgi import CHROME, FEED_READER, GOOGLEBOT, Request, http_scope
-from throttle import Limits, Refusal, ThrottleMiddleware
+from throttle import Delay, Limits, Refusal, ThrottleMiddleware
 from throttle.operate.access_log.files import Coverage, read_any
 from throttle.operate.access_log.line import Hit
 from throttle.operate.access_log.order import within_window
 from throttle.operate.replay.replay import Replay
 from throttle.operate.replay.tally import Tally, Who
 from throttle.server.agents import CallerClass
-from throttle.server.settings import Settings
+from throttle.server.settings import PathLimits, Settings
 
 SAMPLE = Path(__file__).parent.parent / "data" / "access_log_sample.log.gz"
 Verdict = tuple[int, bool, str | None]
@@ -39,11 +40,11 @@ def drawn(seed: int, count: int) -> list[Hit]:
         now += dice.choice([0, 137, 150_001, 500_000, 1_000_000, 1_999_999, 2_000_000])
         agent = dice.choice([CHROME, FEED_READER, GOOGLEBOT, "bingbot/2.0", ""]).encode()
         duration = dice.randrange(1, 4_000_000) * 2 + 1
-        hits.append((now, duration, f"192.0.2.{dice.randrange(4)}", "GET", "/", agent, b""))
+        hits.append((now, duration, f"192.0.2.{dice.randrange(4)}", "GET", dice.choice(["/", "/search"]), agent, b""))
     return hits
 
 
-def of_middleware(hits: list[Hit], limits: Limits) -> list[Verdict]:
+def of_middleware(hits: list[Hit], **settings: Any) -> list[Verdict]:
     verdicts: list[Verdict] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -68,9 +69,7 @@ def of_middleware(hits: list[Hit], limits: Limits) -> list[Verdict]:
             verdicts.append((number, "server-timing" in answer.fields, None))
 
     async def story() -> None:
-        throttled = ThrottleMiddleware(
-            app, limits=limits, clock=virtual_clock.now, response=told, exempt_paths=[], exempt_prefixes=[]
-        )
+        throttled = ThrottleMiddleware(app, clock=virtual_clock.now, response=told, exempt_paths=[], **settings)
         begin = virtual_clock.now() - hits[0][0] / 1e6
         async with asyncio.TaskGroup() as tasks:
             for number, hit in enumerate(hits):
@@ -107,9 +106,9 @@ class Numbered(Replay):
         return [kept[number] for number in sorted(kept)]
 
 
-def of_replay(hits: list[Hit], limits: Limits, **how: Any) -> list[Verdict]:
-    replay = Numbered(Settings(limits=limits, exempt_paths=[]), static_extensions=(), compares=False, **how)
-    return replay.verdicts(hits)
+def of_replay(hits: list[Hit], *, has_load: bool = False, **settings: Any) -> list[Verdict]:
+    given = Settings(exempt_paths=[], **settings)
+    return Numbered(given, static_extensions=(), compares=False, has_load=has_load).verdicts(hits)
 
 
 def without_duration(hits: list[Hit]) -> list[Hit]:
@@ -118,7 +117,7 @@ def without_duration(hits: list[Hit]) -> list[Hit]:
 
 def test_every_verdict_on_the_sample_log_is_the_live_middlewares() -> None:
     hits = without_duration(sample())
-    live, replayed = of_middleware(hits, Limits()), of_replay(hits, Limits())
+    live, replayed = of_middleware(hits), of_replay(hits)
     assert replayed == live
     assert Counter(rule for _, _, rule in live).keys() == {None, "hit_stack", "lone_crawler", "all_crawlers"}
 
@@ -127,7 +126,7 @@ def test_every_verdict_on_the_sample_log_is_the_live_middlewares() -> None:
 def test_every_verdict_of_a_busy_site_is_the_live_middlewares_sleepers_included(seed: int) -> None:
     limits = Limits(load_max=4, sleeping_max=3, lone_crawler_seconds=3.0, stack_hits=3)
     hits = drawn(seed, 1500)
-    live, replayed = of_middleware(hits, limits), of_replay(hits, limits, has_load=True)
+    live, replayed = of_middleware(hits, limits=limits), of_replay(hits, limits=limits, has_load=True)
     assert replayed == live
     outcomes = Counter((slept, rule) for _, slept, rule in live)
     for outcome in (
@@ -138,3 +137,19 @@ def test_every_verdict_of_a_busy_site_is_the_live_middlewares_sleepers_included(
         (False, "hit_stack"),
     ):
         assert outcomes[outcome], f"the crowd should bring about {outcome}: {outcomes}"
+
+
+def test_every_verdict_under_a_whole_configuration_is_the_live_middlewares() -> None:
+    limits = Limits(load_max=4, sleeping_max=3, stack_hits=4, defer_delay=Delay(maximum=2))
+    settings: dict[str, Any] = {
+        "limits": limits,
+        "path_limits": (PathLimits("/search", replace(limits, stack_hits=1, defer_delay=Delay(maximum=1))),),
+        "exempt_callers": ("192.0.2.1",),
+        "banned_callers": ("192.0.2.2",),
+        "bots": ("firefox",),
+    }
+    hits = drawn(9, 1500)
+    live, replayed = of_middleware(hits, **settings), of_replay(hits, **settings, has_load=True)
+    assert replayed == live
+    reasons = {rule for _, _, rule in live}
+    assert {"banned", "hit_stack", "hit_stack:/search", "load_defer"} <= reasons
