@@ -40,8 +40,8 @@ class Rulebook:
         self._tallies = tallies
         self._statuses = {BANNED: 403, **settings.statuses}
         self._pause_exempt = Networks(settings.limits.pause_exempt, "pause_exempt", settings.ipv6_prefix)
-        self._compiled = lru_cache(maxsize=None)(self._compile)  # as many as classes times path limits
-        reader = CallerReader(self._compiled, settings, classify=classify, is_web_api=is_web_api, identify=identify)
+        self.compiled = lru_cache(maxsize=None)(self._compile)  # as many as classes times path limits
+        reader = CallerReader(self.compiled, settings, classify=classify, is_web_api=is_web_api, identify=identify)
         # Bound once: calling an instance costs 60 ns more.
         self.caller = reader.__call__
         self.ignores_a_proxy = reader.ignores_a_proxy
