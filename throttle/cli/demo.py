@@ -160,8 +160,8 @@ def _serve_on(site: DemoSite, screen: Screen, until: float | None) -> None:
     if left is not None and left <= 0:
         return
     how_long = "until Ctrl-C" if left is None else f"for {left:.0f} s more"
-    screen.say(f"The site stays at {site.address} {how_long}.")
     with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
+        screen.say(f"The site stays at {site.address} {how_long}.")
         site.process.wait(left)
         _expect_alive(site)
 
