@@ -4,21 +4,24 @@ A caller cannot choose who it is: the address comes from the socket, or from tru
 is cut short before anything looks at it; keys are hashes that no outsider can foresee.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
+
+from starlette.types import Scope
 
 from throttle.server.address import HEADERS, AddressReader
 from throttle.server.agents import LONGEST, Agent, CallerClass
 from throttle.server.rule import Hashes
 
-Scope = Mapping[str, Any]
 Classify = Callable[[bytes], Agent]
 IsWebApi = Callable[[Scope], bool]
 Identify = Callable[[Scope], str | None]
 
 
-class Rules(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Rules:
     """The rules for one class of caller, compiled once."""
 
     caller_class: CallerClass

@@ -43,7 +43,7 @@ class Exempt:
         prefixes = self._prefixes
         if prefixes is None:
             prefixes = self._prefixes = tuple(static_prefixes(scope.get("app")))
-        if path.startswith(prefixes):
+        if prefixes and path.startswith(prefixes):
             return True
         return self._preflights and scope.get("method") == "OPTIONS" and _is_preflight(scope["headers"])
 

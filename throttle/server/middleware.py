@@ -9,7 +9,7 @@ import inspect
 import logging
 import random as random_module
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -22,6 +22,7 @@ from throttle.server.agents import classify as classify_agent
 from throttle.server.caller import CallerReader, Classify, Identify, IsWebApi, Rules
 from throttle.server.exempt import Exempt
 from throttle.server.held_receive import HeldReceive
+from throttle.server.place import Place
 from throttle.server.policy import Limits, handle_request, wake_rank
 from throttle.server.refusal import PAUSED, Field, Refusal, messages, required_fields
 from throttle.server.refusal_log import RefusalLog
@@ -87,7 +88,7 @@ class ThrottleMiddleware:
         address = AddressReader(
             trusted_proxies=trusted_proxies, forwarded_header=forwarded_header, ipv6_prefix=ipv6_prefix
         )
-        self._caller = CallerReader(
+        reader = CallerReader(
             self._compiled,
             address=address,
             classify=classify,
@@ -96,7 +97,9 @@ class ThrottleMiddleware:
             is_web_api=is_web_api,
             identify=identify,
         )
-        self._is_exempt = Exempt(paths=exempt_paths, prefixes=exempt_prefixes, preflights=exempt_preflights)
+        self._caller = reader.__call__  # bound once: calling an instance costs 60 ns more
+        self._ignores_a_proxy = reader.ignores_a_proxy
+        self._is_exempt = Exempt(paths=exempt_paths, prefixes=exempt_prefixes, preflights=exempt_preflights).__call__
         self._pause_exempt = Networks(self.limits.pause_exempt, "pause_exempt")
         self._status = _checked_status(status)
         self._response = response
@@ -141,28 +144,13 @@ class ThrottleMiddleware:
                     if held is not None:
                         held.close()
 
-        fields: Sequence[Field] = ()
-        start = "http.response.start" if kind == "http" else "websocket.accept"
-        is_held = True
-
-        def send_told(message: Message) -> Awaitable[None]:
-            """Tell the caller what it has left; a stream's place is given back when its answer starts."""
-            nonlocal is_held
-            if message["type"] == start:
-                headers = message.get("headers", ())
-                if is_held and not self._count_streams and (kind == "websocket" or _is_event_stream(headers)):
-                    is_held = False
-                    self.store.release()
-                if fields:
-                    message["headers"] = [*headers, *fields]
-            return send(message)
-
+        place = Place(self.store, send, self._count_streams)
         try:
-            fields = self._fields(rules, verdict.quotas, held)
-            await self.app(scope, receive, send_told)
+            if verdict.quotas or held is not None:
+                place.fields = self._fields(rules, verdict.quotas, held)
+            await self.app(scope, receive, place.send)
         finally:
-            if is_held:
-                self.store.release()
+            place.release()
             if held is not None:
                 held.close()
 
@@ -178,7 +166,7 @@ class ThrottleMiddleware:
 
     def _note(self, refusal: Refusal, address: str, agent: bytes, scope: Scope) -> None:
         self._log.note(refusal, address, agent)
-        if refusal.is_person and not self._has_warned_of_proxy and self._caller.ignores_a_proxy(scope):
+        if refusal.is_person and not self._has_warned_of_proxy and self._ignores_a_proxy(scope):
             self._has_warned_of_proxy = True
             logger.warning(
                 "a browser was refused whose request carries a forwarding header that is not believed. If a proxy "
@@ -302,13 +290,6 @@ def store_named(store: Store | str) -> Store:
     if store == "memory":
         return MemoryStore()
     raise ValueError(f"store={store!r}: use 'memory', or a Store")
-
-
-def _is_event_stream(headers: Iterable[Field]) -> bool:
-    for name, value in headers:
-        if name == b"content-type":
-            return value.startswith(b"text/event-stream")
-    return False
 
 
 def _missing(response: Response, fields: Sequence[Field]) -> list[Field]:

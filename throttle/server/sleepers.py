@@ -39,21 +39,22 @@ class Sleepers:
 
     def __init__(self) -> None:
         self._arrivals = 0
-        self._waiting: list[Sleeper] = []
+        self.waiting: list[Sleeper] = []
+        """a heap"""
         self.called: set[Sleeper] = set()
         """woken with a place reserved, yet to ask"""
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self.called)
+        return len(self.waiting) + len(self.called)
 
     def __iter__(self) -> Iterator[Sleeper]:
-        yield from self._waiting
+        yield from self.waiting
         yield from self.called
 
     def add(self, rank: int, at_most: int) -> Sleeper:
         self._arrivals += 1
         sleeper = Sleeper((rank, self._arrivals), at_most)
-        heapq.heappush(self._waiting, sleeper)
+        heapq.heappush(self.waiting, sleeper)
         return sleeper
 
     def sleep_on(self, sleeper: Sleeper) -> None:
@@ -62,21 +63,21 @@ class Sleepers:
         sleeper.is_called = False
         if sleeper.woken.done():
             sleeper.woken = asyncio.get_running_loop().create_future()
-        if sleeper not in self._waiting:
-            heapq.heappush(self._waiting, sleeper)
+        if sleeper not in self.waiting:
+            heapq.heappush(self.waiting, sleeper)
 
     def remove(self, sleeper: Sleeper) -> None:
         """It asks no more. Does nothing for one that has left already."""
         self.called.discard(sleeper)
         sleeper.is_called = False
-        if sleeper in self._waiting:
-            self._waiting.remove(sleeper)
-            heapq.heapify(self._waiting)
+        if sleeper in self.waiting:
+            self.waiting.remove(sleeper)
+            heapq.heapify(self.waiting)
 
     def call(self, running: int) -> None:
         """Wake those for whom there is room while `running` requests run, each with a place reserved."""
-        while self._waiting and running + len(self.called) < self._waiting[0].at_most:
-            sleeper = heapq.heappop(self._waiting)
+        while self.waiting and running + len(self.called) < self.waiting[0].at_most:
+            sleeper = heapq.heappop(self.waiting)
             sleeper.is_called = True
             self.called.add(sleeper)
             if not sleeper.woken.done():

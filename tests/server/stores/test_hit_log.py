@@ -21,15 +21,15 @@ def held(shard: Shard) -> int:
 
 def hit(shard: Shard, key: int, now: int) -> bool:
     """A store's steps under one rule; a refused hit counts. Whether it is served."""
-    log = unexpired(shard.find(key), stamps(now))
+    log = unexpired(shard.find(key), stamps(now + 1))
     is_served = len(log) < FULL
     shard.hold(key, (log + stamps(now + WINDOW))[-FULL:], now, WINDOW, FULL)
     return is_served
 
 
-@given(leaves=st.lists(st.integers(0, 20)).map(sorted), now=st.integers(0, 21))
-def test_what_is_unexpired_leaves_later_than_now(leaves: list[int], now: int) -> None:
-    assert unexpired(stamps(*leaves), stamps(now)) == stamps(*(leave for leave in leaves if leave > now))
+@given(leaves=st.lists(st.integers(0, 20)).map(sorted), after=st.integers(0, 21))
+def test_what_is_unexpired_has_yet_to_leave(leaves: list[int], after: int) -> None:
+    assert unexpired(stamps(*leaves), stamps(after)) == stamps(*(leave for leave in leaves if leave >= after))
 
 
 def test_a_shard_finds_what_it_holds_and_nothing_for_a_stranger() -> None:
@@ -119,7 +119,7 @@ def test_no_flood_sets_free_who_is_refused_as_long_as_they_are_no_more_than_the_
         for _ in range(times):
             hit(shard, stranger, now)
         if now < WINDOW:
-            assert all(len(unexpired(shard.find(key), stamps(now))) == FULL for key in range(refused))
+            assert all(len(unexpired(shard.find(key), stamps(now + 1))) == FULL for key in range(refused))
 
 
 @settings(max_examples=300)

@@ -10,14 +10,14 @@ STAMP = 8
 SHARDS = 64
 
 
-def unexpired(log: bytes, stamp: bytes) -> bytes:
-    """The hits that leave after `stamp`. Found by halving: a stack may hold thousands, and all may be over at once."""
-    if log[-STAMP:] <= stamp:
+def unexpired(log: bytes, after: bytes) -> bytes:
+    """The hits that leave at `after` or later. Found by halving: of a stack of thousands all may be over at once."""
+    if log[-STAMP:] < after:
         return b""
     over, left = 0, len(log) // STAMP - 1
     while over < left:
         middle = (over + left) // 2
-        if log[middle * STAMP : (middle + 1) * STAMP] <= stamp:
+        if log[middle * STAMP : (middle + 1) * STAMP] < after:
             over = middle + 1
         else:
             left = middle

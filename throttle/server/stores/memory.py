@@ -3,6 +3,7 @@
 Never awaits inside a decision, never reads a clock, never holds more than `max_callers` callers a rule.
 """
 
+import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from throttle.server.stores import Pause
 from throttle.server.stores.hit_log import SHARDS, STAMP, HitLog, Shard, unexpired
 
 SERVED = Served()
+_oldest = struct.Struct(">Q").unpack_from
 
 
 @dataclass(slots=True, eq=False)
@@ -93,7 +95,7 @@ class MemoryStore:
         rank: int,
         sleeper: Sleeper | None = None,
     ) -> Verdict:
-        stamp = now.to_bytes(8, "big")
+        after = (now + 1).to_bytes(8, "big")
         if sleeper is not None:
             if self._closed:
                 return self._refused("load_defer", prepared, hashes, now, sleeper)
@@ -110,8 +112,8 @@ class MemoryStore:
             log = shard.young.get(key)
             if log is None:
                 log = shard.old.get(key, b"")
-            if log and log[:8] <= stamp:
-                log = unexpired(log, stamp)
+            if log and log < after:  # its oldest hit leaves by now: bytes compare from the left
+                log = unexpired(log, after)
             # 2. Compare, in the policy's order (as with the load above).
             if len(log) >= rule.full:
                 # 3. Hold a refused hit where the rule says so.
@@ -132,7 +134,7 @@ class MemoryStore:
             else:
                 shard.hold(key, log, now, rule.window, rule.full)
             if prepared.tells_quotas:
-                quotas.append((rule.rule, (rule.full - len(log)) // 8, int.from_bytes(log[:8], "big") - now))
+                quotas.append((rule.rule, (rule.full - len(log)) // 8, _oldest(log)[0] - now))
         return Served(quotas) if quotas else SERVED
 
     def _refused(self, rule: str, prepared: Prepared, hashes: Hashes, now: int, sleeper: Sleeper | None) -> Refused:
@@ -153,15 +155,15 @@ class MemoryStore:
 
     def _quotas(self, prepared: Prepared, hashes: Hashes, now: int) -> list[Quota]:
         """What is left under each timed rule, without a hit."""
-        stamp = now.to_bytes(8, "big")
+        after = (now + 1).to_bytes(8, "big")
         quotas: list[Quota] = []
         for rule in prepared.rules:
             if isinstance(rule, _Timed):
                 key = hashes[rule.key]
                 log = rule.shards[key % SHARDS].find(key)
-                if log and log[:8] <= stamp:
-                    log = unexpired(log, stamp)
-                reset = int.from_bytes(log[:8], "big") - now if log else 0
+                if log and log < after:
+                    log = unexpired(log, after)
+                reset = _oldest(log)[0] - now if log else 0
                 quotas.append((rule.rule, (rule.full - len(log)) // 8, reset))
         return quotas
 
@@ -179,7 +181,7 @@ class MemoryStore:
 
     def release(self) -> None:
         self._running -= 1
-        if self._sleepers:
+        if self._sleepers.waiting:
             self._sleepers.call(self._running)
 
     def leave(self, sleeper: Sleeper) -> None:
