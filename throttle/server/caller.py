@@ -6,7 +6,7 @@ is cut short before anything looks at it; keys are hashes that no outsider can f
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from starlette.types import Scope
@@ -56,7 +56,7 @@ class CallerReader:
         is_web_api: IsWebApi | None = None,
         identify: Identify | None = None,
     ) -> None:
-        self._compiled = compiled
+        self._compiled = cache(compiled)  # else each new agent would pay for it again
         self._address = address
         self._reads_address = address.reads_headers
         self._classify = classify
@@ -74,7 +74,7 @@ class CallerReader:
         agent = b""
         for name, value in headers:
             if name == b"user-agent":  # given twice, the first counts
-                agent = value[:LONGEST]
+                agent = value if len(value) <= LONGEST else value[:LONGEST]
                 break
         rules, as_api_client, crawler = self._profile(agent)
         if self._has_web_api and self._calls_web_api(scope):
@@ -83,7 +83,7 @@ class CallerReader:
         if self._reads_address or client is None or ":" in client[0]:
             address = self._address(client, headers)
         else:
-            address = client[0][:64]  # the kernel wrote it: an IPv4 address as it should be
+            address = client[0]  # the kernel wrote it: an IPv4 address as it should be
         user = None if self._identify is None else self._identify(scope)
         hashes = (
             0,

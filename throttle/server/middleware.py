@@ -24,7 +24,7 @@ from throttle.server.exempt import Exempt
 from throttle.server.held_receive import HeldReceive
 from throttle.server.place import Place
 from throttle.server.policy import Limits, handle_request, wake_rank
-from throttle.server.refusal import PAUSED, Field, Refusal, messages, required_fields
+from throttle.server.refusal import PAUSED, Field, Refusal, messages, refusal_of, required_fields
 from throttle.server.refusal_log import RefusalLog
 from throttle.server.rule import MICROSECONDS, Deferred, Hashes, Quota, Refused, Rule, Served
 from throttle.server.shutdown import on_stop_signal
@@ -109,7 +109,7 @@ class ThrottleMiddleware:
         self._random = random
         self._log = RefusalLog()
         self._hears_stop_signal = False
-        self._has_warned_of_proxy = False
+        self._looks_for_proxy = 100  # refused browsers; behind a proxy the first already shows it
         if self.limits.paused:
             self.store.paused = Pause(None, self.limits.pause_early)
 
@@ -166,13 +166,15 @@ class ThrottleMiddleware:
 
     def _note(self, refusal: Refusal, address: str, agent: bytes, scope: Scope) -> None:
         self._log.note(refusal, address, agent)
-        if refusal.is_person and not self._has_warned_of_proxy and self._ignores_a_proxy(scope):
-            self._has_warned_of_proxy = True
-            logger.warning(
-                "a browser was refused whose request carries a forwarding header that is not believed. If a proxy "
-                "stands in front of this site, name it in trusted_proxies: until then all who come through it "
-                "count as one caller."
-            )
+        if refusal.is_person and self._looks_for_proxy:
+            self._looks_for_proxy -= 1
+            if self._ignores_a_proxy(scope):
+                self._looks_for_proxy = 0
+                logger.warning(
+                    "a browser was refused whose request carries a forwarding header that is not believed. If a proxy "
+                    "stands in front of this site, name it in trusted_proxies: until then all who come through it "
+                    "count as one caller."
+                )
 
     def _compiled(self, caller_class: CallerClass, is_stack_exempt: bool) -> Rules:
         rules = list(handle_request(caller_class, self.limits, is_stack_exempt=is_stack_exempt))
@@ -209,7 +211,7 @@ class ThrottleMiddleware:
             # An estimate; spread upwards by half, so that those refused now don't all return at once.
             told = self.limits.wait_told.seconds(verdict.load) * (1 + self._random() / 2)
             left = max(left, round(told * MICROSECONDS))
-        return Refusal(self._status_of(reason), whole_seconds(left), reason, rules.caller_class.is_browser)
+        return refusal_of(self._status_of(reason), whole_seconds(left), reason, rules.caller_class.is_browser)
 
     def _status_of(self, reason: str) -> int:
         return self._status.get(reason) or self._status["*"]

@@ -31,7 +31,7 @@ class RefusalLog:
         if not logger.isEnabledFor(logging.INFO):
             return
         self._reasons[refusal.reason] += 1
-        who = (address, agent)
+        who = (address[:64], agent)  # a server behind a careless proxy hands over any text as an address
         if who in self._callers or len(self._callers) < CALLERS:
             self._callers[who] += 1
         if self._timer is None:
