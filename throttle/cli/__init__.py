@@ -47,6 +47,7 @@ COMMANDS = {
             "uvicorn",
         ),
     ),
+    "check": Command("throttle.cli.check", "say in sentences what a configuration file does, or what is wrong with it"),
 }
 
 

@@ -16,6 +16,9 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and -CENTURY <= value <= CENTURY
 
 
+LOAD_DEFER = "load_defer"
+
+
 @dataclass(frozen=True, slots=True)
 class Delay:
     """Seconds as a function of the load: `load × multiplier + adjustment`, within `minimum` and `maximum`."""
@@ -156,14 +159,14 @@ def rapid_fire_by_last_hit(name: str, seconds: float | None, key: Key) -> Iterat
         yield Rule(name, at_most=1, seconds=seconds, key=key)
 
 
-def rapid_fire_by_hit_stack(seconds: float, hits: int, key: Key) -> Rule:
+def rapid_fire_by_hit_stack(seconds: float, hits: int, key: Key, name: str = "hit_stack") -> Rule:
     """There have been fewer than `hits` hits under the key in the given time; refused ones count."""
-    return Rule("hit_stack", at_most=hits, seconds=seconds, key=key, holds_refused=True)
+    return Rule(name, at_most=hits, seconds=seconds, key=key, holds_refused=True)
 
 
 def load_defer(limits: Limits) -> LoadRule:
     """Fewer than `load_max` others are running; if not, sleep, unless too many sleep already, and ask again."""
-    return LoadRule("load_defer", at_most=limits.load_max, sleeping_max=limits.sleeping_max)
+    return LoadRule(LOAD_DEFER, at_most=limits.load_max, sleeping_max=limits.sleeping_max)
 
 
 def wake_rank(caller_class: CallerClass) -> int:

@@ -27,9 +27,9 @@ def hit(shard: Shard, key: int, now: int) -> bool:
     return is_served
 
 
-@given(leaves=st.lists(st.integers(0, 20)).map(sorted), after=st.integers(0, 21))
-def test_what_is_unexpired_has_yet_to_leave(leaves: list[int], after: int) -> None:
-    assert unexpired(stamps(*leaves), stamps(after)) == stamps(*(leave for leave in leaves if leave >= after))
+@given(leaves=st.lists(st.integers(0, 20)).map(sorted), now=st.integers(0, 21))
+def test_what_is_unexpired_leaves_later_than_now(leaves: list[int], now: int) -> None:
+    assert unexpired(stamps(*leaves), stamps(now + 1)) == stamps(*(leave for leave in leaves if leave > now))
 
 
 def test_a_shard_finds_what_it_holds_and_nothing_for_a_stranger() -> None:

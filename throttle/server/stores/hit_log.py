@@ -13,8 +13,12 @@ SHARDS = 64
 CALLERS_A_SHARD = 1024
 
 
+DEEP = 32 * STAMP
+"""bytes of a caller's hits from which it pays to find the expired by halving"""
+
+
 def unexpired(log: bytes, after: bytes) -> bytes:
-    """The hits that leave at `after` or later. Found by halving: of a stack of thousands all may be over at once."""
+    """The hits that leave at `after` or later; found by halving, since a deep stack may be over all at once."""
     if log[-STAMP:] < after:
         return b""
     over, left = 0, len(log) // STAMP - 1

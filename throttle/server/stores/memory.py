@@ -22,7 +22,7 @@ from throttle.server.rule import (
 )
 from throttle.server.sleepers import Sleeper, Sleepers
 from throttle.server.stores import Pause
-from throttle.server.stores.hit_log import SHARDS, STAMP, HitLog, Shard, unexpired
+from throttle.server.stores.hit_log import DEEP, SHARDS, STAMP, HitLog, Shard, unexpired
 
 SERVED = Served()
 _oldest = struct.Struct(">Q").unpack_from
@@ -131,8 +131,8 @@ class MemoryStore:
             log = shard.young.get(key)
             if log is None:
                 log = shard.old.get(key, b"")
-            if log and log < after:  # its oldest hit leaves by now: bytes compare from the left
-                log = unexpired(log, after)
+            while log and log < after:  # its oldest hit leaves by now: bytes compare from the left
+                log = log[8:] if len(log) < DEEP else unexpired(log, after)
             # 2. Compare, in the policy's order (as with the load above).
             if len(log) >= rule.full:
                 # 3. Hold a refused hit where the rule says so.
