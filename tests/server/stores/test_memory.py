@@ -9,7 +9,7 @@ import pytest
 
 from tests.door import START
 from tests.pseudocode import SECOND
-from throttle.server.rule import Hashes, Key, Rule, Served, Verdict
+from throttle.server.rule import Hashes, Key, Refused, Rule, Served, Verdict
 from throttle.server.stores import Pause
 from throttle.server.stores.hit_log import SHARDS
 from throttle.server.stores.memory import MemoryStore, Prepared
@@ -153,3 +153,29 @@ def test_a_pause_that_makes_no_sense_is_refused_and_changes_nothing(seconds: Any
     with pytest.raises(ValueError, match=r"^pause\(seconds="):
         store.pause(seconds)
     assert store.paused is None
+
+
+# Two sets of limits on one store: they changed at run time, or two sites share it.
+
+
+def test_a_rule_with_a_longer_window_keeps_its_hits_beside_one_with_a_shorter() -> None:
+    store = MemoryStore(max_callers=CAP)
+    short = store.prepare([Rule("stack", at_most=1, seconds=2, key=Key.CALLER)])
+    long = store.prepare([Rule("stack", at_most=1, seconds=60, key=Key.CALLER)])
+    assert isinstance(store.admit(long, hashes(64), START, 0), Served)
+    for second in range(1, 59):
+        store.admit(short, hashes(64 * (second + 1)), START + second * SECOND, 0)
+    assert not isinstance(store.admit(long, hashes(64), START + 59 * SECOND, 0), Served)
+    assert isinstance(store.admit(long, hashes(64), START + 60 * SECOND, 0), Served)
+
+
+def test_a_lowered_limit_tells_the_wait_until_fewer_than_that_are_held() -> None:
+    store = MemoryStore(max_callers=CAP)
+    high = store.prepare([Rule("stack", at_most=3, seconds=10, key=Key.CALLER)])
+    low = store.prepare([Rule("stack", at_most=1, seconds=10, key=Key.CALLER)])
+    for second in range(3):
+        store.admit(high, hashes(7), START + second * SECOND, 0)
+    refused = store.admit(low, hashes(7), START + 3 * SECOND, 0)
+    assert isinstance(refused, Refused)
+    assert refused.retry_after == 9 * SECOND
+    assert isinstance(store.admit(low, hashes(7), START + 12 * SECOND, 0), Served)

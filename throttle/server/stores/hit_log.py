@@ -39,7 +39,7 @@ class Shard:
     last (up to a generation of them stay).
     """
 
-    __slots__ = ("old", "room", "turn_at", "young")
+    __slots__ = ("old", "room", "turn_at", "window", "young")
 
     def __init__(self, room: int) -> None:
         self.young: dict[int, bytes] = {}
@@ -47,19 +47,21 @@ class Shard:
         self.room = room
         """entries of `young` before a turn; at most three times as many are held in all"""
         self.turn_at = 0
+        self.window = 0
+        """microseconds that a hit may be held here: the longest of the rules that share the name"""
 
     def find(self, key: int) -> bytes:
         """The hits held under a key, those included that have expired since they were written."""
         log = self.young.get(key)
         return self.old.get(key, b"") if log is None else log
 
-    def hold(self, key: int, log: bytes, now: int, window: int, full: int) -> None:
+    def hold(self, key: int, log: bytes, now: int, full: int) -> None:
         """Write a caller's hits down."""
         if now >= self.turn_at or (len(self.young) >= self.room and key not in self.young):
-            self.turn(now, window, full)
+            self.turn(now, full)
         self.young[key] = log
 
-    def turn(self, now: int, window: int, full: int) -> None:
+    def turn(self, now: int, full: int) -> None:
         """Make room: forget the old generation, but those in it who are still to be remembered."""
         if now < self.turn_at:
             kept = self._to_be_remembered(now.to_bytes(STAMP, "big"), full)
@@ -67,8 +69,8 @@ class Shard:
             self.old = kept
         else:
             # All of the old has expired; the young too, if nobody wrote here for a whole window.
-            self.old = self.young if now < self.turn_at + window else {}
-        self.young, self.turn_at = {}, now + window
+            self.old = self.young if now < self.turn_at + self.window else {}
+        self.young, self.turn_at = {}, now + self.window
 
     def _to_be_remembered(self, stamp: bytes, full: int) -> dict[int, bytes]:
         young, room = self.young, self.room
@@ -95,6 +97,11 @@ class HitLog:
         # (with 512 shards of 20 keys a look-up took four times as long as with 513).
         count = max(SHARDS, max_callers // CALLERS_A_SHARD | 1)
         self.shards = [Shard(max(1, max_callers // (3 * count))) for _ in range(count)]
+
+    def hold_for(self, window: int) -> None:
+        """Hits may be held so many microseconds: the limits may change, and two sites may share a store."""
+        for shard in self.shards:
+            shard.window = max(shard.window, window)
 
     def __len__(self) -> int:
         return sum(len(shard.young.keys() | shard.old.keys()) for shard in self.shards)

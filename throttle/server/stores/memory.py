@@ -95,6 +95,7 @@ class MemoryStore:
         if hits is None:
             hits = self._hits[rule.name] = HitLog(self.max_callers)
         window = round(rule.seconds * MICROSECONDS)
+        hits.hold_for(window)
         return _Timed(
             rule,
             rule.name,
@@ -138,8 +139,8 @@ class MemoryStore:
                 # 3. Hold a refused hit where the rule says so.
                 if rule.holds_refused:
                     log = (log + (now + rule.window).to_bytes(8, "big"))[-rule.full :]
-                    shard.hold(key, log, now, rule.window, rule.full)
-                asked.append((rule, shard, key, log))
+                    shard.hold(key, log, now, rule.full)
+                asked.append((rule, shard, key, log[-rule.full :]))  # more are held if the limit was lowered
                 return self._refused(rule.name, prepared, hashes, now, sleeper, asked)
             asked.append((rule, shard, key, log))
         # 4. Hold what is served.
@@ -152,7 +153,7 @@ class MemoryStore:
             if now < shard.turn_at and len(shard.young) < shard.room:
                 shard.young[key] = log
             else:
-                shard.hold(key, log, now, rule.window, rule.full)
+                shard.hold(key, log, now, rule.full)
             if prepared.tells_quotas:
                 quotas.append((rule.rule, (rule.full - len(log)) // 8, _oldest(log)[0] - now))
         return Served(quotas) if quotas else SERVED
@@ -192,7 +193,7 @@ class MemoryStore:
                 log = shard.find(key)
                 if log and log < after:
                     log = unexpired(log, after)
-                asked.append((rule, shard, key, log))
+                asked.append((rule, shard, key, log[-rule.full :]))
         quotas: list[Quota] = []
         for rule, _, _, log in asked:
             quotas.append((rule.rule, (rule.full - len(log)) // 8, _oldest(log)[0] - now if log else 0))
