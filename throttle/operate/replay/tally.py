@@ -3,7 +3,7 @@
 from collections import Counter
 
 from throttle.server.agents import CallerClass
-from throttle.server.stores.hit_log import SHARDS, STAMP, HitLog
+from throttle.server.stores.hit_log import STAMP, HitLog
 
 COUNTED = 1 << 17
 NAMED = 10_000
@@ -119,19 +119,21 @@ class Bursts:
     def __init__(self, window: int, full: int) -> None:
         self._window = window
         self._full = full
-        self._shards = HitLog(3 * COUNTED).shards
+        hits = HitLog(3 * COUNTED)
+        hits.hold_for(window)
+        self._shards = hits.shards
         self._beyond: dict[int, tuple[int, int, int]] = {}
         """callers beyond `full`: since when, the latest hit, the most hits"""
         self.longest = 0
         self.honest = 0
 
     def note(self, key: int, now: int) -> None:
-        shard = self._shards[key % SHARDS]
+        shard = self._shards[key % len(self._shards)]
         log, stamp = shard.find(key), now.to_bytes(STAMP, "big")
         while log and log[:STAMP] <= stamp:
             log = log[STAMP:]
         log = log[-(BURST_MAX - 1) * STAMP :] + (now + self._window).to_bytes(STAMP, "big")
-        shard.hold(key, log, now, self._window, self._full * STAMP)
+        shard.hold(key, log, now, self._full * STAMP)
         hits = len(log) // STAMP
         if hits > self.longest:
             self.longest = hits
