@@ -13,7 +13,7 @@ from starlette.staticfiles import StaticFiles
 
 from tests.asgi import CHROME, FEED_READER, GOOGLEBOT, Answer, Request, ask, http_scope
 from tests.server.site import Gate, site
-from tests.virtual_clock import run
+from tests.virtual_clock import now, run
 from throttle import Limits, MemoryStore, Refusal, ThrottleMiddleware
 from throttle.server.exempt import Exempt
 
@@ -231,6 +231,24 @@ def test_no_answer_shares_its_list_of_fields_with_another() -> None:
         first = await ask(app)
         first.messages[0]["headers"].append((b"added", b"by other middleware"))
         assert "added" not in (await ask(app)).fields
+
+    run(story())
+
+
+def test_an_application_that_sends_one_message_again_and_again_finds_it_unchanged() -> None:
+    start = {"type": "http.response.start", "status": 200, "headers": []}
+
+    async def inner(scope: Any, receive: Any, send: Any) -> None:
+        await send(start)
+        await send({"type": "http.response.body", "body": b""})
+
+    async def story() -> None:
+        app = ThrottleMiddleware(inner, clock=now)
+        assert [(await ask(app)).fields["ratelimit"] for _ in range(2)] == [
+            '"hit_stack";r=9;t=15',
+            '"hit_stack";r=8;t=15',
+        ]
+        assert start["headers"] == []
 
     run(story())
 
