@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
@@ -197,6 +197,18 @@ def test_the_sites_own_answer_keeps_the_fields_that_every_refusal_carries() -> N
 
     run(story(own))
     run(story(async_own))
+
+
+def test_one_response_of_the_sites_own_tells_each_refusal_its_own_wait() -> None:
+    async def story() -> None:
+        full = PlainTextResponse("full", status_code=503)
+        app = site(response=lambda scope, refusal: full)
+        await ask(app, agent=GOOGLEBOT)
+        assert (await ask(app, agent=GOOGLEBOT)).retry_after == 30
+        await asyncio.sleep(10)
+        assert (await ask(app, agent=GOOGLEBOT)).retry_after == 20
+
+    run(story())
 
 
 def test_served_and_refused_answers_tell_what_is_left() -> None:

@@ -280,8 +280,7 @@ class ThrottleMiddleware:
             drawn = self._response(scope, refusal)
             drawn = await drawn if inspect.isawaitable(drawn) else drawn
             if drawn is not None:
-                drawn.raw_headers.extend(_missing(drawn, [*required_fields(refusal), *fields]))
-                return await drawn(scope, receive, send)
+                return await drawn(scope, receive, _with_fields(send, [*required_fields(refusal), *fields]))
         start, body = messages(refusal, scope.get("method", "GET"), scope["headers"], fields)
         await send(start)
         await send(body)
@@ -315,9 +314,17 @@ def store_named(store: Store | str) -> Store:
     raise ValueError(f"store={store!r}: use 'memory', or a Store")
 
 
-def _missing(response: Response, fields: Sequence[Field]) -> list[Field]:
-    present = {name for name, _ in response.raw_headers}
-    return [field for field in fields if field[0] not in present]
+def _with_fields(send: Send, fields: Sequence[Field]) -> Send:
+    """Adds the fields that an answer lacks as it is sent: the response itself may be one for many refusals."""
+
+    async def complete(message: Message) -> None:
+        if message["type"].endswith("http.response.start"):
+            present = {name for name, _ in message["headers"]}
+            missing = [field for field in fields if field[0] not in present]
+            message = {**message, "headers": [*message["headers"], *missing]}
+        await send(message)
+
+    return complete
 
 
 def _denial(send: Send) -> Send:
