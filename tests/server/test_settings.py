@@ -110,15 +110,18 @@ def test_a_file_that_changes_is_read_again_within_a_second_and_a_broken_one_chan
         write("[limits]\nstack_hits = 4\n", 2)
         await asyncio.sleep(1)
         assert await statuses(app, 3) == [200, 200, 503]  # the newest two hits stay counted
-        write("[limits]\nstack_hits = -1\n", 3)
+        write('[limits]\npause_exempt = ["example.org"]\n', 3)
+        await asyncio.sleep(15)
+        assert await statuses(app, 5) == [200] * 4 + [503]
+        write("[limits]\nstack_hits = -1\n", 4)
         await asyncio.sleep(15)
         assert await statuses(app, 5) == [200] * 4 + [503]
         await asyncio.sleep(15)
         assert await statuses(app, 5) == [200] * 4 + [503]
-        write("[limits]\npaused = true\n", 4)
+        write("[limits]\npaused = true\n", 5)
         await asyncio.sleep(1)
         assert await statuses(app, 1, agent=FEED_READER) == [503]
-        write("", 5)
+        write("", 6)
         await asyncio.sleep(1)
         assert await statuses(app, 1, agent=FEED_READER) == [200]
         file.unlink()
@@ -128,15 +131,21 @@ def test_a_file_that_changes_is_read_again_within_a_second_and_a_broken_one_chan
     write("[limits]\nstack_hits = 2\n", 1)
     with caplog.at_level("ERROR", logger="throttle"):
         run(story())
-    (record,) = caplog.records
-    assert "stack_hits=-1" in record.message
-    assert "\n" not in record.message
+    networks, hits = (record.message for record in caplog.records)
+    assert "pause_exempt: 'example.org'" in networks
+    assert "stack_hits=-1" in hits
+    assert "\n" not in networks + hits
 
 
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
         ({"path_limits": ["/search"]}, "path_limits"),
+        ({"path_limits": None}, "path_limits=None"),
+        ({"limits": Limits(pause_exempt=["example.org"])}, "pause_exempt: 'example.org'"),
+        ({"path_limits": [PathLimits("/a", Limits(pause_exempt=["b"]))]}, "pause_exempt: 'b'"),
+        ({"trusted_proxies": None}, "trusted_proxies=None"),
+        ({"trusted_proxies": [1]}, "trusted_proxies: 1"),
         ({"enforce": "no"}, "enforce='no'"),
         ({"exempt_agents": "Bot"}, "exempt_agents='Bot'"),
         ({"banned_agents": [""]}, "banned_agents=['']"),

@@ -75,13 +75,16 @@ class Settings:
     def __post_init__(self) -> None:
         if not isinstance(self.limits, Limits):
             raise ValueError(f"limits={self.limits!r}: a Limits is needed")
-        if not all(isinstance(one, PathLimits) for one in self.path_limits):
+        paths: object = self.path_limits
+        if not isinstance(paths, list | tuple) or not all(isinstance(one, PathLimits) for one in paths):
             raise ValueError(f"path_limits={self.path_limits!r}: a list of PathLimits is needed")
         for name in ("enforce", "exempt_preflights", "rate_limit_fields", "count_streams"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name}={getattr(self, name)!r}: True or False is needed")
         for name in ("trusted_proxies", "exempt_callers", "banned_callers"):
             Networks(getattr(self, name), name)
+        for limits in (self.limits, *(one.limits for one in self.path_limits)):
+            Networks(limits.pause_exempt, "pause_exempt")
         for name in ("exempt_agents", "banned_agents", "crawlers", "bots", "browsers"):
             _need_texts(name, getattr(self, name))
         for name in ("exempt_paths", "exempt_prefixes", "api_paths"):
