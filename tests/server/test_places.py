@@ -19,7 +19,7 @@ from tests import virtual_clock
 from tests.asgi import CHROME, FEED_READER, GOOGLEBOT, Request, ask, http_scope
 from tests.server.site import Gate, site
 from tests.virtual_clock import run
-from throttle import Delay, Limits, MemoryStore, ThrottleMiddleware
+from throttle import Delay, Limits, MemoryStore, PathLimits, ThrottleMiddleware
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 START = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/plain")]}
@@ -366,6 +366,25 @@ def test_api_clients_and_feed_readers_wake_before_crawlers_and_else_who_came_fir
             assert (await request.finished()).status == 200
         await asyncio.sleep(0)
         assert served == ["reader 1", "reader 2", "crawler 1", "crawler 2"]
+
+    run(story())
+
+
+def test_a_sleeper_without_room_does_not_keep_those_asleep_for_whom_there_is() -> None:
+    async def story() -> None:
+        gate = Gate()
+        app = site(gate, limits=Limits(load_max=3), path_limits=[PathLimits("/dear", Limits(load_max=1))])
+        people = await fill(app, 3)
+        dear = bot(app, path="/dear")
+        await asyncio.sleep(1)
+        cheap = bot(app, GOOGLEBOT, client="192.0.2.51")
+        await asyncio.sleep(1)
+        people[0].task.cancel()
+        assert (await cheap.finished()).status == 200
+        assert virtual_clock.now() == 1002
+        gate.opened.set()
+        assert (await dear.finished()).status == 200
+        await asyncio.gather(*(ended(request) for request in people))
 
     run(story())
 
