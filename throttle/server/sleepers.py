@@ -1,7 +1,7 @@
 """Who waits for room, and who wakes first.
 
-The order is a class's rank, then arrival, among those for whom there is room. A sleeper that was woken keeps a place reserved until it asks or leaves, so
-that nobody who comes later takes it. Nothing here reads a clock.
+The order is a class's rank, then arrival, among those for whom there is room. A sleeper that was woken keeps a place
+reserved until it asks or leaves, so that nobody who comes later takes it. Nothing here reads a clock.
 """
 
 import asyncio
