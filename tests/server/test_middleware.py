@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
@@ -291,6 +293,21 @@ def test_mounted_static_files_are_exempt_and_what_looks_like_one_is_not(tmp_path
     named = Exempt(prefixes=["/files"])
     assert named(http_scope("/files/a", app=app))
     assert not named(http_scope("/static/site.css", app=app))
+
+
+def test_static_files_are_exempt_wherever_they_are_mounted_and_wherever_the_throttle_stands(tmp_path: Path) -> None:
+    def mounted(path: str) -> Mount:
+        return Mount(path, StaticFiles(directory=tmp_path), middleware=[Middleware(GZipMiddleware)])
+
+    inner = Starlette(
+        routes=[Mount("/docs", routes=[mounted("/static"), mounted("/")]), mounted("/files"), mounted("/")]
+    )
+    for app in (inner, GZipMiddleware(inner)):
+        is_exempt = ThrottleMiddleware(app)._book.is_exempt
+        assert is_exempt(http_scope("/docs/static/a"))
+        assert is_exempt(http_scope("/files/a"))
+        for path in ("/a", "/docs/a", "/static/a"):
+            assert not is_exempt(http_scope(path)), path
 
 
 def test_a_cors_preflight_is_exempt_and_a_bare_options_is_not() -> None:

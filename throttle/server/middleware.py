@@ -76,7 +76,7 @@ class ThrottleMiddleware:
         self._response = response
         self._clock = clock
         self._random = random
-        self._hooks: dict[str, Any] = {"classify": classify, "is_web_api": is_web_api, "identify": identify}
+        self._hooks: dict[str, Any] = {"classify": classify, "is_web_api": is_web_api, "identify": identify, "app": app}
         self._settings = settings
         self._tallies: defaultdict[CallerClass, Tally] = defaultdict(Tally)
         self._log = RefusalLog()
