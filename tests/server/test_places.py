@@ -474,6 +474,26 @@ def test_a_sleeper_leaves_at_once_when_its_caller(how: str) -> None:
     run(story())
 
 
+def test_a_sleeper_that_wakes_in_a_pause_is_refused_for_it_and_no_clock_starts() -> None:
+    async def story() -> None:
+        gate, store = Gate(), MemoryStore(clock=virtual_clock.now)
+        app = site(gate, store=store, limits=Limits(load_max=1, pause_exempt=("192.0.2.60",)))
+        (person,) = await fill(app, 1)
+        crawler, exempt = bot(app, GOOGLEBOT), bot(app, client="192.0.2.60")
+        await asyncio.sleep(1)
+        store.pause(5)
+        gate.opened.set()
+        assert (await crawler.finished()).status == 503
+        assert crawler.answer.retry_after == 5
+        assert (await exempt.finished()).status == 200
+        await person.finished()
+        assert (store.load, store.sleeping) == (0, 0)
+        store.resume()
+        assert (await bot(app, GOOGLEBOT).finished()).status == 200
+
+    run(story())
+
+
 def test_at_shutdown_all_sleepers_wake_and_are_refused() -> None:
     async def story() -> None:
         gate, store = Gate(), MemoryStore()

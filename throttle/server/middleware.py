@@ -173,13 +173,26 @@ class ThrottleMiddleware:
                 rules.tally.slept += 1
                 receive = held = HeldReceive(receive, self._clock())
                 try:
-                    slept = await sleep(self.store, verdict, rules, hashes, self._clock, held)
+                    slept = await sleep(
+                        self.store,
+                        verdict,
+                        rules,
+                        hashes,
+                        self._clock,
+                        held,
+                        lambda now: self._service_paused(self._book, scope, now),
+                    )
                 except BaseException:
                     held.close()
                     raise
                 if slept is None:
                     rules.tally.hung_up += 1
                     return held.close()  # the caller hung up: there is nobody to answer
+                if isinstance(slept, Refusal):
+                    try:
+                        return await self._refuse(scope, receive, send, slept, self._fields(rules, (), held))
+                    finally:
+                        held.close()
                 verdict = slept
             if isinstance(verdict, Refused):
                 refusal = self._note_refusal(rules, verdict, scope, address, agent)
