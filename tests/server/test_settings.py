@@ -11,6 +11,7 @@ from tests.asgi import CHROME, FEED_READER, GOOGLEBOT, ask
 from tests.server.site import site
 from tests.virtual_clock import now, run
 from throttle import Limits, PathLimits
+from throttle.server.agents import Agent, CallerClass
 from throttle.server.settings import Settings
 
 
@@ -80,6 +81,20 @@ def test_own_lists_decide_before_all_others() -> None:
         await statuses(app, 1, agent=CHROME)
         assert app.counts()["browser"]["served"] == 1
         assert app.counts()["assumed bot"]["served"] == 1
+
+    run(story())
+
+
+def test_own_lists_come_before_another_classifier_too_and_name_their_crawlers() -> None:
+    def all_people(agent: bytes) -> Agent:
+        return Agent(CallerClass.BROWSER, None, "other classifier")
+
+    async def story() -> None:
+        app = site(crawlers=["Harvester", "Gleaner"], classify=all_people, limits=Limits(all_crawlers_seconds=None))
+        assert await statuses(app, 2, agent="harvester/1.0") == [200, 503]
+        assert await statuses(app, 1, agent="Harvester/2.0") == [503]
+        assert await statuses(app, 1, agent="Gleaner") == [200]
+        assert await statuses(app, 2, agent=GOOGLEBOT) == [200, 200]
 
     run(story())
 
