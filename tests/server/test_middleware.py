@@ -85,6 +85,14 @@ def test_a_logged_in_user_counts_as_such_wherever_the_request_comes_from() -> No
     run(story())
 
 
+def test_those_whom_identify_gives_an_empty_name_are_not_one_user() -> None:
+    async def story() -> None:
+        app = site(identify=lambda scope: "", limits=Limits(stack_hits=1))
+        assert [(await ask(app, client=f"192.0.2.{place}")).status for place in range(3)] == [200] * 3
+
+    run(story())
+
+
 def test_an_agent_on_the_list_is_exempt_from_the_hit_stack() -> None:
     async def story() -> None:
         app = site(limits=Limits(stack_exempt_agents=("OwnMonitor",)))
@@ -270,7 +278,7 @@ def test_an_application_that_sends_one_message_again_and_again_finds_it_unchange
 # Who is left alone
 
 
-def test_robots_txt_and_health_checks_are_always_served() -> None:
+def test_promise_10_robots_txt_is_always_served_in_a_pause_too_and_so_are_health_checks() -> None:
     async def story() -> None:
         app = site(limits=Limits(stack_hits=1, paused=True))
         for path in ("/robots.txt", "/healthz"):

@@ -132,7 +132,7 @@ class CallerReader:
             address = client[0][:64]  # the kernel wrote it: an IPv4 address as it should be
         if self._has_callers_lists:
             rules = self._by_address(address, rules)
-        user = None if self._identify is None else self._identify(scope)
+        user = None if self._identify is None else self._identify(scope) or None
         hashes = (
             0,
             hash((address, agent)) if user is None else hash((user,)),
