@@ -474,6 +474,24 @@ def test_a_sleeper_leaves_at_once_when_its_caller(how: str) -> None:
     run(story())
 
 
+def test_a_server_that_fails_while_a_request_sleeps_is_heard_and_its_sleeper_leaves() -> None:
+    async def story() -> None:
+        gate, store = Gate(), MemoryStore()
+        app = site(gate, store=store, limits=Limits(load_max=1))
+        (person,) = await fill(app, 1)
+
+        async def receive() -> Any:
+            raise OSError("the socket broke")
+
+        with pytest.raises(OSError, match="broke"):
+            await app(http_scope(agent=FEED_READER), receive, None)  # type: ignore[arg-type]
+        assert (store.load, store.sleeping) == (1, 0)
+        gate.opened.set()
+        await person.finished()
+
+    run(story())
+
+
 def test_a_sleeper_that_wakes_in_a_pause_is_refused_for_it_and_no_clock_starts() -> None:
     async def story() -> None:
         gate, store = Gate(), MemoryStore(clock=virtual_clock.now)

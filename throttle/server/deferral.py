@@ -33,6 +33,7 @@ async def sleep(
             ends: list[asyncio.Future[Any]] = [sleeper.woken] if hang_up is None else [sleeper.woken, hang_up]
             await asyncio.wait(ends, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if hang_up is not None and hang_up.done():
+                hang_up.result()  # the server may have failed to say
                 return None
             now = int(clock() * MICROSECONDS + 0.5)
             if (refusal := pause(now)) is not None:
