@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,15 @@ from tests.server.site import site
 from tests.virtual_clock import now, run
 from throttle import Limits, PathLimits
 from throttle.server.agents import Agent, CallerClass
-from throttle.server.settings import Settings
+from throttle.server.settings import Settings, SettingsDict
 
 
 async def statuses(app: Any, times: int, path: str = "/", **scope: Any) -> list[int | None]:
     return [(await ask(app, path, **scope)).status for _ in range(times)]
+
+
+def test_every_setting_is_a_keyword_of_the_middleware_and_no_other_is() -> None:
+    assert SettingsDict.__annotations__.keys() == {field.name for field in fields(Settings)}
 
 
 def test_a_path_with_limits_of_its_own_counts_apart_from_the_rest() -> None:
