@@ -31,6 +31,19 @@ def test_nobody_is_refused_or_told_anything_and_what_would_have_been_is_counted(
     run(story())
 
 
+def test_who_would_have_met_a_pause_counts_as_refused_and_not_as_served() -> None:
+    async def story() -> None:
+        store = MemoryStore(clock=virtual_clock.now)
+        app = site(enforce=False, store=store)
+        store.pause(60)
+        assert [(await ask(app)).status for _ in range(12)] == [200] * 12
+        store.resume()
+        assert (await ask(app)).status == 200
+        assert app.counts()["browser"] == {"served": 1, "slept": 0, "hung_up": 0, "refused": {"service_paused": 12}}
+
+    run(story())
+
+
 def test_nobody_sleeps_and_who_would_have_slept_counts_as_that() -> None:
     async def story() -> None:
         gate, store = Gate(), MemoryStore()

@@ -157,6 +157,8 @@ class ThrottleMiddleware:
             book = self._book
         scope["throttle"] = self
         if self.store.paused is not None and (refusal := self._service_paused(book, scope, now)) is not None:
+            if not book.enforces:
+                return await self.app(scope, receive, send)
             return await self._refuse(scope, receive, send, refusal, ())
 
         rules, hashes, address, agent = book.caller(scope)
@@ -229,7 +231,7 @@ class ThrottleMiddleware:
     # The ways to be refused
 
     def _service_paused(self, book: Rulebook, scope: Scope, now: int) -> Refusal | None:
-        """None when the pause is over, does not concern this caller, or is only a rehearsal."""
+        """None when the pause is over or does not concern this caller."""
         pause = self.store.paused
         if pause is None:
             return None
@@ -243,8 +245,6 @@ class ThrottleMiddleware:
             if book.is_pause_exempt(address):
                 return None
             rules.tally.refused[PAUSED] += 1
-        if not book.enforces:
-            return None
         seconds = book.settings.limits.pause_seconds
         left = round(seconds * MICROSECONDS) if pause.until is None else pause.until - now
         return Refusal(book.status_of(PAUSED), whole_seconds(left), PAUSED, is_person)
