@@ -12,7 +12,7 @@ from tests.asgi import CHROME, FEED_READER, GOOGLEBOT, ask
 from tests.server.site import site
 from tests.virtual_clock import now, run
 from throttle import Limits, PathLimits
-from throttle.server.agents import Agent, CallerClass
+from throttle.server.agents import Agent, CallerClass, Classifier
 from throttle.server.settings import Settings, SettingsDict
 
 
@@ -100,6 +100,20 @@ def test_own_lists_come_before_another_classifier_too_and_name_their_crawlers() 
         assert await statuses(app, 1, agent="Harvester/2.0") == [503]
         assert await statuses(app, 1, agent="Gleaner") == [200]
         assert await statuses(app, 2, agent=GOOGLEBOT) == [200, 200]
+
+    run(story())
+
+
+def test_a_refreshed_table_of_names_counts_from_the_next_request(tmp_path: Path) -> None:
+    table = tmp_path / "names.txt"
+    table.write_text("crawler\tXqz\txqz\n")
+
+    async def story() -> None:
+        classifier = Classifier()
+        app = site(classify=classifier.classify)
+        assert await statuses(app, 2, agent="Xqz/1.0") == [200, 200]
+        classifier.refresh(table)
+        assert await statuses(app, 2, agent="Xqz/1.0") == [200, 503]
 
     run(story())
 

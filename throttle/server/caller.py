@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from starlette.types import Scope
 
 from throttle.server.address import HEADERS, AddressReader, Networks, packed_address
+from throttle.server.agent_cache import AgentCache
 from throttle.server.agents import LONGEST, Agent, CallerClass, cut
 from throttle.server.path import Paths, app_path
 from throttle.server.policy import Limits
@@ -111,6 +112,8 @@ class CallerReader:
         self._identify = identify
         # All that follows from the agent and the place alone, looked up at once.
         self._profile = lru_cache(maxsize=4096)(self._profile_of)
+        if isinstance(cache := getattr(classify, "__self__", None), AgentCache):
+            cache.empties_too(self._profile)
 
     def __call__(self, scope: Scope) -> Caller:
         headers = scope["headers"]
