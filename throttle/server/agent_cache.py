@@ -42,15 +42,15 @@ class AgentCache:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all verdicts, and empty what follows."""
+        """Forget all verdicts, and what rests on them."""
         self._young: dict[bytes, Agent] = {}
         self._old: dict[bytes, Agent] = {}
         self._bytes = 0
         for follower in self._followers:
             follower.cache_clear()
 
-    def empties_too(self, follower: Any) -> None:
-        """An `lru_cache` that rests on verdicts of this one; it is not kept alive by that."""
+    def clear_too(self, follower: Any) -> None:
+        """Clear this `lru_cache` as well, which rests on verdicts of this one; that does not keep it alive."""
         self._followers.add(follower)
 
     def classify(self, raw: bytes) -> Agent:

@@ -113,7 +113,7 @@ class CallerReader:
         # All that follows from the agent and the place alone, looked up at once.
         self._profile = lru_cache(maxsize=4096)(self._profile_of)
         if isinstance(cache := getattr(classify, "__self__", None), AgentCache):
-            cache.empties_too(self._profile)
+            cache.clear_too(self._profile)
 
     def __call__(self, scope: Scope) -> Caller:
         headers = scope["headers"]
