@@ -146,3 +146,8 @@ def test_the_environment_counts_without_a_file_too(monkeypatch: pytest.MonkeyPat
 def test_a_keyword_that_does_not_exist_is_an_error() -> None:
     with pytest.raises(ConfigError, match="load_max"):
         ThrottleMiddleware(Starlette(), load_max=3)  # type: ignore[call-arg]
+
+
+def test_a_network_in_the_pause_that_is_none_is_an_error_before_any_request_meets_it(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="pause_exempt: 'nonsense' is no address"):
+        load(written(tmp_path, '[limits]\npause_exempt = ["nonsense"]'), {})

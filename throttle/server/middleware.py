@@ -133,11 +133,11 @@ class ThrottleMiddleware:
             return
         was_paused = self._book.settings.limits.paused
         try:
-            settings, _ = config.load(**self._settings)
+            settings, named = config.load(**self._settings)
+            self._use(settings)
         except ValueError as error:
             logger.error("configuration not re-read, the old one stays in force: %s", error)
             return
-        self._use(settings)
         if was_paused and not settings.limits.paused:
             self.store.paused = None
         logger.info("configuration read again from %s", config.path)

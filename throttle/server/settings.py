@@ -82,6 +82,7 @@ class Settings:
                 raise ValueError(f"{name}={getattr(self, name)!r}: True or False is needed")
         for name in ("trusted_proxies", "exempt_callers", "banned_callers"):
             Networks(getattr(self, name), name)
+        Networks(self.limits.pause_exempt, "pause_exempt")
         for name in ("exempt_agents", "banned_agents", "crawlers", "bots", "browsers"):
             _need_texts(name, getattr(self, name))
         for name in ("exempt_paths", "exempt_prefixes", "api_paths"):
