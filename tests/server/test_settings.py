@@ -142,9 +142,15 @@ def test_a_file_that_changes_is_read_again_within_a_second_and_a_broken_one_chan
         ({"banned_agents": [""]}, "banned_agents=['']"),
         ({"banned_callers": ["example.org"]}, "example.org"),
         ({"crawlers": [3]}, "crawlers=[3]"),
+        ({"status": {"hit_stak": 429}}, "no refusal is called 'hit_stak'"),
     ],
 )
 def test_a_setting_of_the_wrong_kind_is_named(setting: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011  # the text is looked at below
         Settings(**setting)
     assert said in str(caught.value)
+
+
+def test_a_path_limit_for_no_method_at_all_is_an_error() -> None:
+    with pytest.raises(ValueError, match="a list of methods"):
+        PathLimits("/search", Limits(), methods=())

@@ -9,6 +9,7 @@ from typing import TypedDict
 
 from throttle.server.address import HEADERS, Networks
 from throttle.server.policy import Limits
+from throttle.server.refusal import REASONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,8 @@ class PathLimits:
         _need_paths("path", [self.path])
         if self.methods is not None:
             names: object = self.methods
-            if not isinstance(names, list | tuple) or not all(isinstance(m, str) and m.isupper() for m in names):
+            is_list = isinstance(names, list | tuple) and bool(names)
+            if not is_list or not all(isinstance(m, str) and m.isupper() for m in self.methods):
                 raise ValueError(f"methods={self.methods!r}: a list of methods in capitals is needed, such as GET")
             object.__setattr__(self, "methods", tuple(self.methods))
 
@@ -46,7 +48,7 @@ class Settings:
     - `banned_callers`, `banned_agents`: those that are answered 403 and nothing else.
     - `api_paths`: who asks for such a path, or below it, is an API client, whatever its agent.
     - `crawlers`, `bots`, `browsers`: parts of agents (in any case) that decide the class before the lists do.
-    - `status`: the status of refusals, one for all or by reason, such as `{"hit_stack": 429}`; else 503.
+    - `status`: the status of refusals, one for all or by reason (`REASONS`), such as `{"hit_stack": 429}`; else 503.
     - `rate_limit_fields`: write RateLimit and RateLimit-Policy.
     - `count_streams`: WebSockets and event streams stay in the load until they end.
     """
@@ -95,6 +97,8 @@ class Settings:
         if header is not None and (not isinstance(header, str) or header.lower() not in HEADERS):
             raise ValueError(f"forwarded_header={header!r}: one of {', '.join(HEADERS)} is needed")
         for reason, status in self.statuses.items():
+            if reason.partition(":")[0] not in ("*", *REASONS):
+                raise ValueError(f"status={self.status!r}: no refusal is called {reason!r}, only {', '.join(REASONS)}")
             if isinstance(status, bool) or status not in range(400, 600):
                 raise ValueError(f"status={self.status!r}: {reason} needs a status from 400 to 599")
 
