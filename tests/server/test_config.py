@@ -151,3 +151,9 @@ def test_a_keyword_that_does_not_exist_is_an_error() -> None:
 def test_a_network_in_the_pause_that_is_none_is_an_error_before_any_request_meets_it(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="pause_exempt: 'nonsense' is no address"):
         load(written(tmp_path, '[limits]\npause_exempt = ["nonsense"]'), {})
+
+
+def test_the_load_that_the_environment_sets_is_that_of_path_limits_too(tmp_path: Path) -> None:
+    file = written(tmp_path, "[limits]\nload_max = 30\n[[path_limits]]\npath = '/s'\nstack_hits = 5")
+    settings, _ = load(file, {"THROTTLE_LOAD_MAX": "40"})
+    assert settings.limits.load_max == settings.path_limits[0].limits.load_max == 40

@@ -100,16 +100,16 @@ def settings_from(
     if "preset" in given:
         limits = _preset(given.pop("preset"), source)
     limits = _limits(limits, given.pop("limits", {}), f"{source}: limits")
+    from_environment = _from_environment(environ)
+    store = from_environment.pop("store", store)
+    if "load_max" in from_environment:
+        limits = _limits(limits, {"load_max": from_environment.pop("load_max")}, "environment: THROTTLE_LOAD_MAX")
     path_limits = [_path_limits(limits, one, source) for one in _tables(given.pop("path_limits", None), source)]
     allowed = [field.name for field in fields(Settings) if field.name not in ("limits", "path_limits")]
     _need_known(given, [*allowed, "limits", "path_limits", "preset", "store"], source)
     for name in allowed:
         if name in given and isinstance(given[name], list):
             given[name] = tuple(given[name])
-    from_environment = _from_environment(environ)
-    store = from_environment.pop("store", store)
-    if "load_max" in from_environment:
-        limits = _limits(limits, {"load_max": from_environment.pop("load_max")}, "environment: THROTTLE_LOAD_MAX")
     merged = {**from_code, **given, "limits": limits}
     if path_limits:
         merged["path_limits"] = tuple(path_limits)
