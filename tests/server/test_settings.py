@@ -34,6 +34,18 @@ def test_a_path_with_limits_of_its_own_counts_apart_from_the_rest() -> None:
     run(story())
 
 
+def test_a_path_has_its_own_agents_that_the_hit_stack_does_not_count() -> None:
+    async def story() -> None:
+        search = PathLimits("/search", Limits(stack_hits=1, stack_exempt_agents=("ReaderOne",)))
+        app = site(limits=Limits(stack_hits=1, stack_exempt_agents=("ReaderTwo",)), path_limits=[search])
+        assert await statuses(app, 2, "/search", agent="ReaderOne") == [200, 200]
+        assert await statuses(app, 2, "/search", agent="ReaderTwo") == [200, 503]
+        assert await statuses(app, 2, "/", agent="ReaderOne") == [200, 503]
+        assert await statuses(app, 2, "/", agent="ReaderTwo") == [200, 200]
+
+    run(story())
+
+
 def test_the_first_path_that_fits_counts_and_a_mounted_application_sees_its_own_paths() -> None:
     async def story() -> None:
         limits = [PathLimits("/a/b", Limits(stack_hits=5)), PathLimits("/a", Limits(stack_hits=1))]
@@ -154,3 +166,8 @@ def test_a_setting_of_the_wrong_kind_is_named(setting: dict[str, Any], said: str
 def test_a_path_limit_for_no_method_at_all_is_an_error() -> None:
     with pytest.raises(ValueError, match="a list of methods"):
         PathLimits("/search", Limits(), methods=())
+
+
+def test_a_pause_of_a_path_is_an_error_for_there_is_none() -> None:
+    with pytest.raises(ValueError, match="no pause of a path"):
+        PathLimits("/search", Limits(paused=True))

@@ -178,8 +178,11 @@ def _path_limits(limits: Limits, table: Mapping[str, Any], source: str) -> PathL
     if "path" not in changes:
         raise ConfigError(f'{source}: path_limits: each needs a path, such as path = "/search"')
     path, methods = changes.pop("path"), changes.pop("methods", None)
+    where = f"{source}: path_limits {path!r}"
+    if pause := next((key for key in changes if key.startswith("pause")), None):
+        raise ConfigError(f"{where}: {pause}: there is no pause of a path; pause the whole site, in [limits]")
     try:
-        return PathLimits(path, _limits(limits, changes, f"{source}: path_limits {path!r}"), methods)
+        return PathLimits(path, _limits(replace(limits, paused=False), changes, where), methods)
     except ConfigError:
         raise
     except ValueError as error:

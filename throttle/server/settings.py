@@ -16,7 +16,8 @@ from throttle.server.refusal import REASONS
 class PathLimits:
     """Other limits for requests whose path is `path` or lies below it, and whose method is in `methods` (None: any).
 
-    Their hits are counted apart from those of the rest of the site. The load is one for the whole site.
+    Their hits are counted apart from those of the rest of the site. The load and the pause are the whole site's: a load
+    beyond `load_max` here concerns these paths only, and there is no pause of a path. Raises ValueError.
     """
 
     path: str
@@ -31,6 +32,8 @@ class PathLimits:
             if not is_list or not all(isinstance(m, str) and m.isupper() for m in self.methods):
                 raise ValueError(f"methods={self.methods!r}: a list of methods in capitals is needed, such as GET")
             object.__setattr__(self, "methods", tuple(self.methods))
+        if self.limits.paused:
+            raise ValueError(f"path {self.path!r}: there is no pause of a path; pause the whole site, in its limits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
