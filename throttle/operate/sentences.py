@@ -56,7 +56,8 @@ def _limits_in_sentences(limits: Limits) -> Iterator[str]:
         )
     else:
         yield "A robot that finds no room is refused at once."
-    yield f"One that is refused for want of room is told to come back {_delay(limits.wait_told, 'after')}, or up to half as long again."
+    told = _delay(limits.wait_told, "after")
+    yield f"One that is refused for want of room is told to come back {told}, or up to half as long again."
     if limits.stack_exempt_agents:
         yield f"Requests are not counted for agents that contain {_listed(limits.stack_exempt_agents)}."
 
