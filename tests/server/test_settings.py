@@ -145,6 +145,27 @@ def test_a_file_that_changes_is_read_again_within_a_second_and_a_broken_one_chan
     assert "\n" not in record.message
 
 
+def test_another_store_is_not_taken_from_a_file_while_the_site_runs_and_that_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "throttle.toml"
+    file.write_text("")
+
+    async def story() -> None:
+        app = site(config=file, clock=now)
+        store = app.store
+        file.write_text('store = "memory"\n')
+        for _ in range(2):
+            await asyncio.sleep(1)
+            await ask(app)
+        assert app.store is store
+
+    with caplog.at_level("WARNING", logger="throttle"):
+        run(story())
+    (record,) = caplog.records
+    assert "started again" in record.message
+
+
 @pytest.mark.parametrize(
     ("setting", "said"),
     [

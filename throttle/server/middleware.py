@@ -90,6 +90,7 @@ class ThrottleMiddleware:
             self._config = ConfigFile(config)
             given, named = self._config.load(**settings)
         self.store = store_named(named or store)
+        self._store_name = named
         self._use(given)
         self._dry_run = DryRun(self.store, clock, self._note_refusal)
 
@@ -138,6 +139,9 @@ class ThrottleMiddleware:
         except ValueError as error:
             logger.error("configuration not re-read, the old one stays in force: %s", error)
             return
+        if named != self._store_name:
+            self._store_name = named
+            logger.warning("store=%r in %s counts when the site is started again, not before", named, config.path)
         if was_paused and not settings.limits.paused:
             self.store.paused = None
         logger.info("configuration read again from %s", config.path)
