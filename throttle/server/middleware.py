@@ -11,6 +11,7 @@ import random as random_module
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Unpack
 
 from starlette.responses import Response
@@ -92,7 +93,7 @@ class ThrottleMiddleware:
         self.store = store_named(named or store)
         self._store_name = named
         self._use(given)
-        self._dry_run = DryRun(self.store, clock, self._note_refusal)
+        self._dry_run = DryRun(self.store, clock)
 
     def counts(self) -> dict[str, dict[str, Any]]:
         """What became of the requests, by class: served, slept, hung up, refused by rule; in a dry run, what would."""
@@ -161,6 +162,8 @@ class ThrottleMiddleware:
             book = self._book
         scope["throttle"] = self
         if self.store.paused is not None and (refusal := self._service_paused(book, scope, now)) is not None:
+            if not book.enforces:
+                return await self.app(scope, receive, send)
             return await self._refuse(scope, receive, send, refusal, ())
 
         rules, hashes, address, agent = book.caller(scope)
@@ -172,7 +175,8 @@ class ThrottleMiddleware:
             if isinstance(verdict, Deferred):
                 if not book.enforces:
                     serving = self.app(scope, receive, send)
-                    return await self._dry_run.served_meanwhile(verdict, rules, hashes, serving)
+                    note = partial(self._note_refusal, rules, scope=scope, address=address, agent=agent)
+                    return await self._dry_run.served_meanwhile(verdict, rules, hashes, serving, note)
                 self._hear_stop_signal()
                 rules.tally.slept += 1
                 receive = held = HeldReceive(receive, self._clock())
@@ -220,7 +224,7 @@ class ThrottleMiddleware:
     # The ways to be refused
 
     def _service_paused(self, book: Rulebook, scope: Scope, now: int) -> Refusal | None:
-        """None when the pause is over, does not concern this caller, or is only a rehearsal."""
+        """None when the pause is over, or does not concern this caller."""
         pause = self.store.paused
         if pause is None:
             return None
@@ -234,15 +238,11 @@ class ThrottleMiddleware:
             if book.is_pause_exempt(address):
                 return None
             rules.tally.refused[PAUSED] += 1
-        if not book.enforces:
-            return None
         seconds = book.settings.limits.pause_seconds
         left = round(seconds * MICROSECONDS) if pause.until is None else pause.until - now
         return Refusal(book.status_of(PAUSED), whole_seconds(left), PAUSED, is_person)
 
-    def _note_refusal(
-        self, rules: Rules, verdict: Refused, scope: Scope | None = None, address: str = "", agent: bytes = b""
-    ) -> Refusal:
+    def _note_refusal(self, rules: Rules, verdict: Refused, scope: Scope, address: str, agent: bytes) -> Refusal:
         """What there is to tell of a refusal; counted, and logged."""
         reason, left = verdict.rule, verdict.retry_after
         if reason == LOAD_DEFER:
@@ -252,7 +252,7 @@ class ThrottleMiddleware:
         is_person = rules.caller_class.is_browser
         rules.tally.refused[reason] += 1
         self._log.note(reason, address, agent, is_enforced=self._book.enforces)
-        if is_person and self._looks_for_proxy and scope is not None:
+        if is_person and self._looks_for_proxy:
             self._look_for_proxy(scope)
         return refusal_of(self._book.status_of(reason), whole_seconds(left), reason, is_person)
 
