@@ -81,6 +81,8 @@ class ThrottleMiddleware:
         self._settings = settings
         self._tallies: defaultdict[CallerClass, Tally] = defaultdict(Tally)
         self._log = RefusalLog()
+        self._prepared: dict[Rule, Any] = {}
+        """of `ask`, since a store takes long to prepare a rule"""
         self._hears_stop_signal = False
         self._looks_for_proxy = 100  # refused browsers; behind a proxy the first already shows it
         self._config: ConfigFile | None = None
@@ -107,17 +109,21 @@ class ThrottleMiddleware:
     async def ask(self, rule: Rule, scope: Scope) -> Refusal | None:
         """Count a request that is being served under one more rule; a refusal where that refuses it.
 
-        In a dry run the refusal is counted, and None is returned.
+        In a dry run the refusal is counted, and None is returned. Rules are kept: none may bear what a caller sent.
         """
         rules, hashes, address, agent = self._book.caller(scope)
         if rules.standing is Standing.EXEMPT:
             return None
         now = int(self._clock() * MICROSECONDS + 0.5)
-        answer = self.store.admit(self.store.prepare([rule], tells_quotas=False), hashes, now, rules.rank)
+        prepared = self._prepared.get(rule)
+        if prepared is None:
+            prepared = self._prepared[rule] = self.store.prepare([rule], tells_quotas=False)
+        answer = self.store.admit(prepared, hashes, now, rules.rank)
         verdict = answer if isinstance(answer, Served | Refused) else await answer
         if isinstance(verdict, Served):
             self.store.release()  # it holds its place in the load already
             return None
+        rules.tally.served -= 1  # it was counted so when the other rules let it through
         refusal = self._note_refusal(rules, verdict, scope, address, agent)
         return refusal if self._book.enforces else None
 
