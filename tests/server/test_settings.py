@@ -40,6 +40,18 @@ def test_a_path_with_limits_of_its_own_counts_apart_from_the_rest() -> None:
     run(story())
 
 
+def test_a_path_has_its_own_agents_that_the_hit_stack_does_not_count() -> None:
+    async def story() -> None:
+        search = PathLimits("/search", Limits(stack_hits=1, stack_exempt_agents=("ReaderOne",)))
+        app = site(limits=Limits(stack_hits=1, stack_exempt_agents=("ReaderTwo",)), path_limits=[search])
+        assert await statuses(app, 2, "/search", agent="ReaderOne") == [200, 200]
+        assert await statuses(app, 2, "/search", agent="ReaderTwo") == [200, 503]
+        assert await statuses(app, 2, "/", agent="ReaderOne") == [200, 503]
+        assert await statuses(app, 2, "/", agent="ReaderTwo") == [200, 200]
+
+    run(story())
+
+
 def test_the_first_path_that_fits_counts_and_a_mounted_application_sees_its_own_paths() -> None:
     async def story() -> None:
         limits = [PathLimits("/a/b", Limits(stack_hits=5)), PathLimits("/a", Limits(stack_hits=1))]
@@ -171,6 +183,27 @@ def test_a_file_that_changes_is_read_again_within_a_second_and_a_broken_one_chan
     assert "\n" not in networks + hits
 
 
+def test_another_store_is_not_taken_from_a_file_while_the_site_runs_and_that_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "throttle.toml"
+    file.write_text("")
+
+    async def story() -> None:
+        app = site(config=file, clock=now)
+        store = app.store
+        file.write_text('store = "memory"\n')
+        for _ in range(2):
+            await asyncio.sleep(1)
+            await ask(app)
+        assert app.store is store
+
+    with caplog.at_level("WARNING", logger="throttle"):
+        run(story())
+    (record,) = caplog.records
+    assert "started again" in record.message
+
+
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
@@ -185,9 +218,20 @@ def test_a_file_that_changes_is_read_again_within_a_second_and_a_broken_one_chan
         ({"banned_agents": [""]}, "banned_agents=['']"),
         ({"banned_callers": ["example.org"]}, "example.org"),
         ({"crawlers": [3]}, "crawlers=[3]"),
+        ({"status": {"hit_stak": 429}}, "no refusal is called 'hit_stak'"),
     ],
 )
 def test_a_setting_of_the_wrong_kind_is_named(setting: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011  # the text is looked at below
         Settings(**setting)
     assert said in str(caught.value)
+
+
+def test_a_path_limit_for_no_method_at_all_is_an_error() -> None:
+    with pytest.raises(ValueError, match="a list of methods"):
+        PathLimits("/search", Limits(), methods=())
+
+
+def test_a_pause_of_a_path_is_an_error_for_there_is_none() -> None:
+    with pytest.raises(ValueError, match="no pause of a path"):
+        PathLimits("/search", Limits(paused=True))

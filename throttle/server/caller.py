@@ -99,7 +99,8 @@ class CallerReader:
             (Words(settings.bots), CallerClass.ASSUMED_BOT),
             (Words(settings.browsers), CallerClass.BROWSER),
         ]
-        self._stack_exempt = Words(settings.limits.stack_exempt_agents)
+        places = (settings.limits, *(one.limits for one in settings.path_limits))
+        self._stack_exempt = [Words(limits.stack_exempt_agents) for limits in places]
         self._exempt_agents = Words(settings.exempt_agents)
         self._banned_agents = Words(settings.banned_agents)
         self._exempt_callers = Networks(settings.exempt_callers, "exempt_callers", settings.ipv6_prefix)
@@ -155,7 +156,7 @@ class CallerReader:
             standing = Standing.BANNED
         elif agent in self._exempt_agents:
             standing = Standing.EXEMPT
-        is_exempt = agent in self._stack_exempt
+        is_exempt = agent in self._stack_exempt[place]
         rules = self._compiled(verdict.caller_class, place, standing, is_stack_exempt=is_exempt)
         if not verdict.caller_class.is_browser:
             return rules, rules, verdict.crawler

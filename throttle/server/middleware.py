@@ -11,6 +11,7 @@ import random as random_module
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Unpack
 
 from starlette.responses import Response
@@ -80,6 +81,8 @@ class ThrottleMiddleware:
         self._settings = settings
         self._tallies: defaultdict[CallerClass, Tally] = defaultdict(Tally)
         self._log = RefusalLog()
+        self._prepared: dict[Rule, Any] = {}
+        """of `ask`, since a store takes long to prepare a rule"""
         self._hears_stop_signal = False
         self._looks_for_proxy = 100  # refused browsers; behind a proxy the first already shows it
         self._config: ConfigFile | None = None
@@ -90,8 +93,9 @@ class ThrottleMiddleware:
             self._config = ConfigFile(config)
             given, named = self._config.load(**settings)
         self.store = store_named(named or store)
+        self._store_name = named
         self._use(given)
-        self._dry_run = DryRun(self.store, clock, self._note_refusal)
+        self._dry_run = DryRun(self.store, clock)
 
     def counts(self) -> dict[str, dict[str, Any]]:
         """What became of the requests, by class: served, slept, hung up, refused by rule; in a dry run, what would."""
@@ -105,17 +109,21 @@ class ThrottleMiddleware:
     async def ask(self, rule: Rule, scope: Scope) -> Refusal | None:
         """Count a request that is being served under one more rule; a refusal where that refuses it.
 
-        In a dry run the refusal is counted, and None is returned.
+        In a dry run the refusal is counted, and None is returned. Rules are kept: none may bear what a caller sent.
         """
         rules, hashes, address, agent = self._book.caller(scope)
         if rules.standing is Standing.EXEMPT:
             return None
         now = int(self._clock() * MICROSECONDS + 0.5)
-        answer = self.store.admit(self.store.prepare([rule], tells_quotas=False), hashes, now, rules.rank)
+        prepared = self._prepared.get(rule)
+        if prepared is None:
+            prepared = self._prepared[rule] = self.store.prepare([rule], tells_quotas=False)
+        answer = self.store.admit(prepared, hashes, now, rules.rank)
         verdict = answer if isinstance(answer, Served | Refused) else await answer
         if isinstance(verdict, Served):
             self.store.release()  # it holds its place in the load already
             return None
+        rules.tally.served -= 1  # it was counted so when the other rules let it through
         refusal = self._note_refusal(rules, verdict, scope, address, agent)
         return refusal if self._book.enforces else None
 
@@ -133,11 +141,14 @@ class ThrottleMiddleware:
             return
         was_paused = self._book.settings.limits.paused
         try:
-            settings, _ = config.load(**self._settings)
+            settings, named = config.load(**self._settings)
             self._use(settings)
         except ValueError as error:
             logger.error("configuration not re-read, the old one stays in force: %s", error)
             return
+        if named != self._store_name:
+            self._store_name = named
+            logger.warning("store=%r in %s counts when the site is started again, not before", named, config.path)
         if was_paused and not settings.limits.paused:
             self.store.paused = None
         logger.info("configuration read again from %s", config.path)
@@ -170,7 +181,8 @@ class ThrottleMiddleware:
             if isinstance(verdict, Deferred):
                 if not book.enforces:
                     serving = self.app(scope, receive, send)
-                    return await self._dry_run.served_meanwhile(verdict, rules, hashes, serving)
+                    note = partial(self._note_refusal, rules, scope=scope, address=address, agent=agent)
+                    return await self._dry_run.served_meanwhile(verdict, rules, hashes, serving, note)
                 self._hear_stop_signal()
                 rules.tally.slept += 1
                 receive = held = HeldReceive(receive, self._clock())
@@ -249,9 +261,7 @@ class ThrottleMiddleware:
         left = round(seconds * MICROSECONDS) if pause.until is None else pause.until - now
         return Refusal(book.status_of(PAUSED), whole_seconds(left), PAUSED, is_person)
 
-    def _note_refusal(
-        self, rules: Rules, verdict: Refused, scope: Scope | None = None, address: str = "", agent: bytes = b""
-    ) -> Refusal:
+    def _note_refusal(self, rules: Rules, verdict: Refused, scope: Scope, address: str, agent: bytes) -> Refusal:
         """What there is to tell of a refusal; counted, and logged."""
         reason, left = verdict.rule, verdict.retry_after
         if reason == LOAD_DEFER:
@@ -261,7 +271,7 @@ class ThrottleMiddleware:
         is_person = rules.caller_class.is_browser
         rules.tally.refused[reason] += 1
         self._log.note(reason, address, agent, is_enforced=self._book.enforces)
-        if is_person and self._looks_for_proxy and scope is not None:
+        if is_person and self._looks_for_proxy:
             self._look_for_proxy(scope)
         return refusal_of(self._book.status_of(reason), whole_seconds(left), reason, is_person)
 
