@@ -56,7 +56,8 @@ class ThrottleMiddleware:
     - `response(scope, refusal)`: a Starlette response of the site's own, or None for the prepared one.
     - `clock`: monotonic seconds; `random`: 0 to 1, spreads the waits told for load.
 
-    Raises ValueError, when the application starts, for a setting that makes no sense.
+    Raises ValueError for a setting that makes no sense; under Starlette's `add_middleware` when the application starts
+    (uvicorn must run with `--lifespan on` to stop at that, or it answers 500 to everybody).
     """
 
     def __init__(
