@@ -142,6 +142,9 @@ def test_a_file_that_changes_is_read_again_within_a_second_and_a_broken_one_chan
         ({"banned_agents": [""]}, "banned_agents=['']"),
         ({"banned_callers": ["example.org"]}, "example.org"),
         ({"crawlers": [3]}, "crawlers=[3]"),
+        ({"crawler_ranges": ""}, "crawler_ranges=''"),
+        ({"crawler_ranges": 3}, "crawler_ranges=3"),
+        ({"reverse_dns": "no"}, "reverse_dns='no'"),
     ],
 )
 def test_a_setting_of_the_wrong_kind_is_named(setting: dict[str, Any], said: str) -> None:
