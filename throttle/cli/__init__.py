@@ -48,6 +48,7 @@ COMMANDS = {
         ),
     ),
     "check": Command("throttle.cli.check", "say in sentences what a configuration file does, or what is wrong with it"),
+    "ranges": Command("throttle.cli.ranges", "download the lists of addresses by which crawlers can be verified"),
 }
 
 
