@@ -42,14 +42,19 @@ OTHER: dict[str, Any] = {
     "status": 429,
     "rate_limit_fields": False,
     "count_streams": True,
+    "need_fetch_metadata": True,
+    "verify_crawlers": True,
+    "crawler_ranges": "lists",
+    "reverse_dns": False,
 }
 """for each setting, a value that is not its default"""
-BEHIND_A_PROXY = Settings(trusted_proxies=("192.0.2.0/24",))
+IN_USE = Settings(trusted_proxies=("192.0.2.0/24",), limits=Limits(verify_crawlers=True))
+"""where each setting matters"""
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Settings) if field.name != "limits"])
 def test_a_setting_changes_what_is_said(name: str) -> None:
-    before, after = BEHIND_A_PROXY, replace(BEHIND_A_PROXY, **{name: OTHER[name]})
+    before, after = IN_USE, replace(IN_USE, **{name: OTHER[name]})
     assert list(policy_in_sentences(before)) != list(policy_in_sentences(after))
 
 

@@ -165,3 +165,14 @@ def test_a_pause_of_the_site_may_stand_beside_path_limits(tmp_path: Path) -> Non
     assert settings.limits.paused
     text = "\n".join(policy_in_sentences(settings))
     assert text.count("The site is paused") == 1
+
+
+def test_what_is_asked_beside_the_agent_reads_as_sentences(tmp_path: Path) -> None:
+    text = "crawler_ranges = 'lists'\n[limits]\nneed_fetch_metadata = true\nverify_crawlers = true\n"
+    (tmp_path / "throttle.toml").write_text(text)
+    said = "\n".join(policy_in_sentences(load(tmp_path / "throttle.toml", {}).settings))
+    assert "sends neither Sec-Fetch-Mode nor Accept-Language" in said
+    assert "Crawlers are verified by the lists in lists, reverse DNS." in said
+    (tmp_path / "throttle.toml").write_text("reverse_dns = false\n[limits]\nverify_crawlers = true\n")
+    said = "\n".join(policy_in_sentences(load(tmp_path / "throttle.toml", {}).settings))
+    assert "Crawlers are verified by nothing: name crawler_ranges, or allow reverse_dns." in said

@@ -150,6 +150,8 @@ def test_a_delay_of_no_finite_number_is_refused_by_name(field: str, value: Any) 
         ("paused", "yes"),
         ("pause_early", None),
         ("stack_exempt_agents", "Googlebot"),
+        ("need_fetch_metadata", "yes"),
+        ("verify_crawlers", 1),
         ("stack_exempt_agents", ("Googlebot", "")),
         ("stack_exempt_agents", (1,)),
         ("stack_exempt_agents", b"Googlebot"),

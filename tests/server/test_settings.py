@@ -219,6 +219,9 @@ def test_another_store_is_not_taken_from_a_file_while_the_site_runs_and_that_is_
         ({"banned_callers": ["example.org"]}, "example.org"),
         ({"crawlers": [3]}, "crawlers=[3]"),
         ({"status": {"hit_stak": 429}}, "no refusal is called 'hit_stak'"),
+        ({"crawler_ranges": ""}, "crawler_ranges=''"),
+        ({"crawler_ranges": 3}, "crawler_ranges=3"),
+        ({"reverse_dns": "no"}, "reverse_dns='no'"),
     ],
 )
 def test_a_setting_of_the_wrong_kind_is_named(setting: dict[str, Any], said: str) -> None:

@@ -50,6 +50,7 @@ COMMANDS = {
     ),
     "replay": Command("throttle.cli.replay", "show what the throttle would have done to yesterday's access log"),
     "check": Command("throttle.cli.check", "say in sentences what a configuration file does, or what is wrong with it"),
+    "ranges": Command("throttle.cli.ranges", "download the lists of addresses by which crawlers can be verified"),
 }
 
 

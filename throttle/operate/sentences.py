@@ -58,6 +58,16 @@ def _limits_in_sentences(limits: Limits) -> Iterator[str]:
         yield "A robot that finds no room is refused at once."
     told = _delay(limits.wait_told, "after")
     yield f"One that is refused for want of room is told to come back {told}, or up to half as long again."
+    if limits.need_fetch_metadata:
+        yield (
+            "Who claims to be a modern browser, and over https sends neither Sec-Fetch-Mode nor Accept-Language, "
+            "counts as any other agent."
+        )
+    if limits.verify_crawlers:
+        yield (
+            "Crawlers that are verified wait for each other only; one whose name is forged waits for all "
+            "but those, and for room behind everybody else."
+        )
     if limits.stack_exempt_agents:
         yield f"Requests are not counted for agents that contain {_listed(limits.stack_exempt_agents)}."
 
@@ -77,6 +87,11 @@ def _site_in_sentences(settings: Settings) -> Iterator[str]:
     else:
         yield "The caller's address is the socket's; no header is believed."
     yield f"IPv6 callers count by their /{settings.ipv6_prefix}."
+    if settings.verifies:
+        lists = [f"the lists in {settings.crawler_ranges}"] if settings.crawler_ranges else []
+        dns = ["reverse DNS"] if settings.reverse_dns else []
+        nothing = "nothing: name crawler_ranges, or allow reverse_dns"
+        yield f"Crawlers are verified by {_listed([*lists, *dns]) or nothing}."
     if settings.api_paths:
         yield f"Who asks for {_listed(settings.api_paths)} or below is an API client, whatever its agent."
     exempt = ["/robots.txt", *(settings.exempt_paths if settings.exempt_paths is not None else ["health checks"])]

@@ -92,6 +92,7 @@ class AddressReader:
         self._headers = tuple(name.encode() for name in wanted)
         self._ipv6_prefix = ipv6_prefix
         self._name = lru_cache(maxsize=8192)(self._counted_name)
+        self._is_trusted_host = lru_cache(maxsize=1024)(self._is_trusted_name)
         self._behind = lru_cache(maxsize=8192)(self._forwarded_address)
 
     def __call__(self, client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]) -> str:
@@ -102,6 +103,14 @@ class AddressReader:
                 if values:
                     return self._behind(host, wanted, b",".join(values)[-LONGEST:])
         return self._name(host[:64])
+
+    def is_trusted(self, client: tuple[str, int] | None) -> bool:
+        """The socket's other end is a proxy whose headers are believed."""
+        return self._is_trusted_host(client[0][:64] if client else "")
+
+    def _is_trusted_name(self, host: str) -> bool:
+        packed = packed_address(host)
+        return packed in self._trusted if packed is not None else self._trusted.has_unix
 
     def _counted_name(self, host: str) -> str:
         packed = packed_address(host)
@@ -116,9 +125,9 @@ class AddressReader:
         return f"{socket.inet_ntop(socket.AF_INET6, network.to_bytes(16, 'big'))}/{self._ipv6_prefix}"
 
     def _forwarded_address(self, host: str, header: bytes, value: bytes) -> str:
-        nearest = packed_address(host)
-        if not (nearest in self._trusted if nearest is not None else self._trusted.has_unix):
+        if not self._is_trusted_name(host):
             return self._name(host)
+        nearest = packed_address(host)
         hops = _hops_of_forwarded(value) if header == b"forwarded" else value.decode("latin-1").split(",")
         for hop in reversed(hops[-HOPS:]):
             packed = _hop_address(hop.strip())

@@ -7,18 +7,21 @@ is cut short before anything looks at it; keys are hashes that no outsider can f
 from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from starlette.types import Scope
 
 from throttle.server.address import HEADERS, AddressReader, Networks, packed_address
 from throttle.server.agent_cache import AgentCache
 from throttle.server.agents import LONGEST, Agent, CallerClass, cut
+from throttle.server.crawler_operators import Operator
+from throttle.server.evidence import Finding, has_fetch_metadata, is_modern_browser
 from throttle.server.path import Paths, app_path
 from throttle.server.policy import Limits
 from throttle.server.rule import Hashes
 from throttle.server.settings import Settings
 from throttle.server.tally import Tally
+from throttle.server.verify import Verifier
 
 Classify = Callable[[bytes], Agent]
 IsWebApi = Callable[[Scope], bool]
@@ -28,7 +31,7 @@ Identify = Callable[[Scope], str | None]
 class Rules:
     """What is asked of one class of caller at one place of the site, compiled once."""
 
-    __slots__ = ("caller_class", "limits", "policy_field", "prepared", "rank", "standing", "tally")
+    __slots__ = ("caller_class", "finding", "limits", "policy_field", "prepared", "rank", "standing", "tally")
 
     def __init__(
         self,
@@ -39,6 +42,7 @@ class Rules:
         rank: int,
         policy_field: bytes,
         tally: Tally,
+        finding: Finding = Finding.UNKNOWN,
     ) -> None:
         self.caller_class = caller_class
         self.standing = standing
@@ -49,6 +53,8 @@ class Rules:
         self.policy_field = policy_field
         """the value of RateLimit-Policy"""
         self.tally = tally
+        self.finding = finding
+        """what decided beside the agent"""
 
 
 Caller = tuple[Rules, Hashes, str, bytes]
@@ -70,8 +76,28 @@ class Compile(Protocol):
     """The rules for a class of caller at a place of the site (0, or that of one of the path limits, from 1)."""
 
     def __call__(
-        self, caller_class: CallerClass, place: int, standing: Standing, *, is_stack_exempt: bool
+        self,
+        caller_class: CallerClass,
+        place: int,
+        standing: Standing,
+        *,
+        is_stack_exempt: bool,
+        finding: Finding = Finding.UNKNOWN,
     ) -> Rules: ...
+
+
+class Claim(NamedTuple):
+    """What an agent claims and can be checked."""
+
+    operator: Operator | None
+    """whose crawler it says it is; None for who says that it is a modern browser"""
+    rules: dict[Finding, Rules]
+    """for each finding that changes them"""
+
+
+Profile = tuple[Rules, Rules, str | None, Claim | None]
+"""All that follows from an agent and a place of the site: the rules for it, and for it as an API client; its name if it
+is a known crawler; what is to be checked."""
 
 
 class CallerReader:
@@ -85,6 +111,7 @@ class CallerReader:
         classify: Classify,
         is_web_api: IsWebApi | None = None,
         identify: Identify | None = None,
+        verify: Verifier | None = None,
     ) -> None:
         self._compiled = compiled
         self._address = AddressReader(
@@ -93,6 +120,11 @@ class CallerReader:
             ipv6_prefix=settings.ipv6_prefix,
         )
         self._reads_address = self._address.reads_headers
+        # A crawler is checked by its address in full, of which the counted one may be only the network.
+        self._full_address = AddressReader(
+            trusted_proxies=settings.trusted_proxies, forwarded_header=settings.forwarded_header, ipv6_prefix=128
+        )
+        self._verify = verify
         self._classify = classify
         self._own = [
             (Words(settings.crawlers), CallerClass.KNOWN_CRAWLER),
@@ -124,11 +156,13 @@ class CallerReader:
                 agent = value if len(value) <= LONGEST else cut(value)
                 break
         if self._path_limits:
-            rules, as_api_client, crawler = self._profile(agent, self._place(scope))
+            rules, as_api_client, crawler, claim = self._profile(agent, self._place(scope))
         else:
-            rules, as_api_client, crawler = self._profile(agent)
+            rules, as_api_client, crawler, claim = self._profile(agent)
         if self._has_web_api and self._calls_web_api(scope):
             rules = as_api_client
+        if claim is not None and (finding := self._finding(claim.operator, scope)) is not Finding.UNKNOWN:
+            rules = claim.rules[finding]
         client = scope.get("client")
         if self._reads_address or client is None or ":" in client[0]:
             address = self._address(client, headers)
@@ -148,8 +182,26 @@ class CallerReader:
         """A request that a proxy may have passed on, whose forwarding header is not believed."""
         return not self._reads_address and any(name in FORWARDING for name, _ in scope["headers"])
 
-    def _profile_of(self, agent: bytes, place: int = 0) -> tuple[Rules, Rules, str | None]:
-        """The rules for an agent, the rules for it as an API client, and its name if it is a known crawler."""
+    def _finding(self, operator: Operator | None, scope: Scope) -> Finding:
+        """What the rest of the request, and its address, say of what the agent claims."""
+        if operator is None:
+            # A WebSocket's handshake has no fetch metadata in all browsers.
+            if scope["type"] == "http" and not has_fetch_metadata(scope["headers"]) and self._is_https(scope):
+                return Finding.NO_BROWSER
+        elif self._verify is not None:
+            address = self._full_address(scope.get("client"), scope["headers"])
+            return self._verify(operator, address.removesuffix("/128"))
+        return Finding.UNKNOWN
+
+    def _is_https(self, scope: Scope) -> bool:
+        """As the server says; or, where a trusted proxy passes the request on, as X-Forwarded-Proto says."""
+        if self._reads_address and self._address.is_trusted(scope.get("client")):
+            schemes = [value for name, value in scope["headers"] if name == b"x-forwarded-proto"]
+            if schemes:
+                return all(scheme[:16].strip().lower() == b"https" for scheme in schemes)
+        return scope.get("scheme") == "https"
+
+    def _profile_of(self, agent: bytes, place: int = 0) -> Profile:
         verdict = self._own_lists(agent) or self._classify(agent)
         standing = Standing.RULED
         if agent in self._banned_agents:
@@ -159,8 +211,29 @@ class CallerReader:
         is_exempt = agent in self._stack_exempt[place]
         rules = self._compiled(verdict.caller_class, place, standing, is_stack_exempt=is_exempt)
         if not verdict.caller_class.is_browser:
-            return rules, rules, verdict.crawler
-        return rules, self._compiled(CallerClass.ASSUMED_BOT, place, standing, is_stack_exempt=is_exempt), None
+            claim = self._crawlers_claim(verdict.crawler, rules, place, standing, is_stack_exempt=is_exempt)
+            return rules, rules, verdict.crawler, claim
+        as_bot = self._compiled(CallerClass.ASSUMED_BOT, place, standing, is_stack_exempt=is_exempt)
+        if not rules.limits.need_fetch_metadata or not is_modern_browser(agent):
+            return rules, as_bot, None, None
+        as_forger = self._compiled(
+            CallerClass.ASSUMED_BOT, place, standing, is_stack_exempt=is_exempt, finding=Finding.NO_BROWSER
+        )
+        return rules, as_bot, None, Claim(None, {Finding.NO_BROWSER: as_forger})
+
+    def _crawlers_claim(
+        self, crawler: str | None, unknown: Rules, place: int, standing: Standing, *, is_stack_exempt: bool
+    ) -> Claim | None:
+        """What a crawler claims; None if it can't be checked, or need not be."""
+        operator = None if self._verify is None else self._verify.operator_of(crawler)
+        if operator is None or not unknown.limits.verify_crawlers:
+            return None
+        crawls = CallerClass.KNOWN_CRAWLER
+        verified = self._compiled(crawls, place, standing, is_stack_exempt=is_stack_exempt, finding=Finding.VERIFIED)
+        if standing is Standing.EXEMPT:  # by the name, which is not its own
+            standing = Standing.RULED
+        forged = self._compiled(crawls, place, standing, is_stack_exempt=False, finding=Finding.FORGED)
+        return Claim(operator, {Finding.VERIFIED: verified, Finding.FORGED: forged})
 
     def _own_lists(self, agent: bytes) -> Agent | None:
         """The class that the operator's own lists give an agent."""

@@ -30,6 +30,7 @@ from throttle.server.place import Place
 from throttle.server.policy import LOAD_DEFER
 from throttle.server.refusal import PAUSED, Field, Refusal, messages, refusal_of, required_fields
 from throttle.server.refusal_log import RefusalLog
+from throttle.server.reverse_dns import SystemResolver
 from throttle.server.rule import MICROSECONDS, Deferred, Quota, Refused, Rule, Served
 from throttle.server.rulebook import Rulebook
 from throttle.server.settings import Settings, SettingsDict
@@ -37,6 +38,7 @@ from throttle.server.shutdown import on_stop_signal
 from throttle.server.stores import Pause, Store
 from throttle.server.stores.memory import MemoryStore
 from throttle.server.tally import Tally
+from throttle.server.verify import Verifier
 
 logger = logging.getLogger("throttle")
 
@@ -53,6 +55,7 @@ class ThrottleMiddleware:
     - `store`: «memory» (this process), or a `Store`.
     - `is_web_api(scope)`: who makes such a request is an API client, whatever its agent.
     - `classify(agent_bytes)`, `identify(scope)`: another classifier; the verified user, in place of address and agent.
+    - `verify`: a `Verifier` of the site's own, in place of one by `crawler_ranges` and `reverse_dns`.
     - `response(scope, refusal)`: a Starlette response of the site's own, or None for the prepared one.
     - `clock`: monotonic seconds; `random`: 0 to 1, spreads the waits told for load.
 
@@ -69,6 +72,7 @@ class ThrottleMiddleware:
         is_web_api: IsWebApi | None = None,
         classify: Classify = classify_agent,
         identify: Identify | None = None,
+        verify: Verifier | None = None,
         response: ResponseHook | None = None,
         clock: Callable[[], float] = time.monotonic,
         random: Callable[[], float] = random_module.random,
@@ -80,6 +84,9 @@ class ThrottleMiddleware:
         self._random = random
         self._hooks: dict[str, Any] = {"classify": classify, "is_web_api": is_web_api, "identify": identify, "app": app}
         self._settings = settings
+        self._verifies: Verifier | None = verify
+        self._verifies_by: tuple[str | None, bool] | None = None
+        self._is_own_verifier = verify is not None
         self._tallies: defaultdict[CallerClass, Tally] = defaultdict(Tally)
         self._log = RefusalLog()
         self._prepared: dict[Rule, Any] = {}
@@ -130,9 +137,22 @@ class ThrottleMiddleware:
 
     def _use(self, settings: Settings) -> None:
         """Put settings in force, all at once. Hits, load and sleepers stay."""
-        self._book = Rulebook(settings, self.store, self._tallies, **self._hooks)
+        self._book = Rulebook(settings, self.store, self._tallies, verify=self._verifier(settings), **self._hooks)
         if settings.limits.paused:
             self.store.paused = Pause(None, settings.limits.pause_early)
+
+    def _verifier(self, settings: Settings) -> Verifier | None:
+        """The one in use, with all that it has learned, unless the settings name other sources."""
+        if not settings.verifies:
+            return None
+        sources = settings.crawler_ranges, settings.reverse_dns
+        if not self._is_own_verifier and sources != self._verifies_by:
+            if self._verifies is not None:
+                self._verifies.close()
+            self._verifies_by = sources
+            resolver = SystemResolver() if settings.reverse_dns else None
+            self._verifies = Verifier(settings.crawler_ranges, resolver=resolver, clock=self._clock)
+        return self._verifies
 
     def _reread(self, now: int) -> None:
         """Look whether the configuration has changed, at most once a second; a broken one changes nothing."""
@@ -271,7 +291,7 @@ class ThrottleMiddleware:
             left = max(left, round(told * MICROSECONDS))
         is_person = rules.caller_class.is_browser
         rules.tally.refused[reason] += 1
-        self._log.note(reason, address, agent, is_enforced=self._book.enforces)
+        self._log.note(reason, address, agent, rules.finding, is_enforced=self._book.enforces)
         if is_person and self._looks_for_proxy:
             self._look_for_proxy(scope)
         return refusal_of(self._book.status_of(reason), whole_seconds(left), reason, is_person)
@@ -323,6 +343,8 @@ class ThrottleMiddleware:
             if message["type"] == "lifespan.shutdown":
                 self.store.close()
                 self._dry_run.close()
+                if self._verifies is not None:
+                    self._verifies.close()
                 self._log.close()
             return message
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 
 from throttle.server.agents import CallerClass
-from throttle.server.rule import CENTURY, Key, LoadRule, Rule
+from throttle.server.evidence import Finding
+from throttle.server.rule import CENTURY, MICROSECONDS, Key, LoadRule, Rule
 
 
 def _is_number(value: object) -> bool:
@@ -17,6 +18,8 @@ def _is_number(value: object) -> bool:
 
 
 LOAD_DEFER = "load_defer"
+SWITCHES = ("paused", "pause_early", "need_fetch_metadata", "verify_crawlers")
+"""the limits that are True or False"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,10 @@ class Limits:
     """in a pause, answer before looking at who asks: `pause_exempt` is not consulted"""
     pause_exempt: tuple[str, ...] = ()
     """addresses or networks that are served in a pause"""
+    need_fetch_metadata: bool = False
+    """who says that it is a modern browser, and over https sends nothing of what browsers send, is an assumed bot"""
+    verify_crawlers: bool = False
+    """crawlers of which it is known whether they are who they say count apart from those of which it is not"""
     pause_seconds: float = 300.0
     """the wait told in a pause that has no end"""
 
@@ -94,7 +101,7 @@ class Limits:
             value = getattr(self, field.name)
             if field.name in ("defer_delay", "wait_told") and not isinstance(value, Delay):
                 raise ValueError(f"Limits({field.name}={value!r}): a Delay is needed")
-            if field.name in ("paused", "pause_early") and not isinstance(value, bool):
+            if field.name in SWITCHES and not isinstance(value, bool):
                 raise ValueError(f"Limits({field.name}={value!r}): True or False is needed")
             if field.name in ("stack_exempt_agents", "pause_exempt"):
                 object.__setattr__(self, field.name, self._texts(field.name))
@@ -129,23 +136,43 @@ def _none_turns_it_off(name: str) -> str:
 
 
 def handle_request(
-    caller_class: CallerClass, limits: Limits, *, is_stack_exempt: bool = False
+    caller_class: CallerClass, limits: Limits, *, finding: Finding = Finding.UNKNOWN, is_stack_exempt: bool = False
 ) -> Iterator[Rule | LoadRule]:
     """The rules for one class of caller, in the order in which they are asked.
 
     `service_paused` comes before them, and before anybody looks at who asks: see the middleware.
     """
-    yield from bot_throttle(caller_class, limits)
+    yield from bot_throttle(caller_class, limits, finding)
     yield from dynamic_throttle(limits, is_stack_exempt=is_stack_exempt)
 
 
-def bot_throttle(caller_class: CallerClass, limits: Limits) -> Iterator[Rule | LoadRule]:
+def bot_throttle(
+    caller_class: CallerClass, limits: Limits, finding: Finding = Finding.UNKNOWN
+) -> Iterator[Rule | LoadRule]:
     if caller_class.is_known_crawler:
         yield from rapid_fire_by_last_hit("lone_crawler", limits.lone_crawler_seconds, Key.ADDRESS_AND_CRAWLER)
-        yield from rapid_fire_by_last_hit("all_crawlers", limits.all_crawlers_seconds, Key.ALL)
+        yield from all_crawlers(limits, finding)
         yield load_defer(limits)
     elif caller_class.is_assumed_bot:
         yield load_defer(limits)
+
+
+def all_crawlers(limits: Limits, finding: Finding) -> Iterator[Rule]:
+    """The «all» clock. Who is verified has one apart, since else whoever borrows a name could keep Google out.
+
+    So has who is forged, since else forgers could keep out those of whom nothing is known. But they are asked for the
+    clock of those as well, and hold it for the shortest time that a store counts: a forged name must never be served
+    where an honest one would not be.
+    """
+    seconds = limits.all_crawlers_seconds
+    if finding is Finding.VERIFIED:
+        yield from rapid_fire_by_last_hit("verified_crawlers", seconds, Key.ALL)
+    elif finding is Finding.FORGED:
+        asked_only = None if seconds is None else 1 / MICROSECONDS
+        yield from rapid_fire_by_last_hit("all_crawlers", asked_only, Key.ALL)
+        yield from rapid_fire_by_last_hit("forged_crawlers", seconds, Key.ALL)
+    else:
+        yield from rapid_fire_by_last_hit("all_crawlers", seconds, Key.ALL)
 
 
 def dynamic_throttle(limits: Limits, *, is_stack_exempt: bool) -> Iterator[Rule]:
@@ -169,6 +196,8 @@ def load_defer(limits: Limits) -> LoadRule:
     return LoadRule(LOAD_DEFER, at_most=limits.load_max, sleeping_max=limits.sleeping_max)
 
 
-def wake_rank(caller_class: CallerClass) -> int:
-    """Who wakes first when there is room: API clients and feed readers (0) before known crawlers (1)."""
+def wake_rank(caller_class: CallerClass, finding: Finding = Finding.UNKNOWN) -> int:
+    """Who wakes first when there is room: API clients and feed readers (0), known crawlers (1), forged ones (2)."""
+    if finding is Finding.FORGED:
+        return 2
     return 1 if caller_class.is_known_crawler else 0

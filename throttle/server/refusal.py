@@ -19,6 +19,11 @@ _WHY = {
     "hit_stack": ("A little slower, please", "Many pages were requested from your address in a short time."),
     "load_defer": ("Very busy", "The site is under a high load, and people are served first."),
     "lone_crawler": ("Crawling too fast", "A crawler may ask for one page in each interval."),
+    "verified_crawlers": ("Crawling too fast", "Crawlers together may ask for one page in each interval."),
+    "forged_crawlers": (
+        "Crawling too fast",
+        "This address is not one of those from which the crawler's operator says that it asks.",
+    ),
     "all_crawlers": ("Crawling too fast", "Crawlers together may ask for one page in each interval."),
 }
 REASONS = (*_WHY, "route_limit")

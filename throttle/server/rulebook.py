@@ -10,6 +10,7 @@ from throttle.rate_limit_fields import policy_value
 from throttle.server.address import Networks, packed_address
 from throttle.server.agents import CallerClass
 from throttle.server.caller import CallerReader, Classify, Identify, IsWebApi, Rules, Standing
+from throttle.server.evidence import Finding
 from throttle.server.exempt import Exempt
 from throttle.server.policy import handle_request, wake_rank
 from throttle.server.refusal import BANNED
@@ -17,6 +18,7 @@ from throttle.server.rule import LoadRule, Rule
 from throttle.server.settings import PathLimits, Settings
 from throttle.server.stores import Store
 from throttle.server.tally import Tally
+from throttle.server.verify import Verifier
 
 _BAN = LoadRule(BANNED, at_most=0, sleeping_max=0)  # there is never room
 
@@ -34,6 +36,7 @@ class Rulebook:
         is_web_api: IsWebApi | None = None,
         identify: Identify | None = None,
         app: Any = None,
+        verify: Verifier | None = None,
     ) -> None:
         self.settings = settings
         self.enforces = settings.enforce
@@ -43,7 +46,9 @@ class Rulebook:
         self._statuses = {BANNED: 403, **settings.statuses}
         self._pause_exempt = Networks(settings.limits.pause_exempt, "pause_exempt", settings.ipv6_prefix)
         self.compiled = lru_cache(maxsize=None)(self._compile)  # as many as classes times path limits
-        reader = CallerReader(self.compiled, settings, classify=classify, is_web_api=is_web_api, identify=identify)
+        reader = CallerReader(
+            self.compiled, settings, classify=classify, is_web_api=is_web_api, identify=identify, verify=verify
+        )
         # Bound once: calling an instance costs 60 ns more.
         self.caller = reader.__call__
         self.ignores_a_proxy = reader.ignores_a_proxy
@@ -59,13 +64,21 @@ class Rulebook:
         packed = packed_address(address.partition("/")[0])
         return packed is not None and packed in self._pause_exempt
 
-    def _compile(self, caller_class: CallerClass, place: int, standing: Standing, *, is_stack_exempt: bool) -> Rules:
+    def _compile(
+        self,
+        caller_class: CallerClass,
+        place: int,
+        standing: Standing,
+        *,
+        is_stack_exempt: bool,
+        finding: Finding = Finding.UNKNOWN,
+    ) -> Rules:
         limits = self.settings.path_limits[place - 1].limits if place else self.settings.limits
         rules: list[Rule | LoadRule] = []
         if standing is Standing.BANNED:
             rules = [_BAN]
         elif standing is Standing.RULED:
-            rules = list(handle_request(caller_class, limits, is_stack_exempt=is_stack_exempt))
+            rules = list(handle_request(caller_class, limits, finding=finding, is_stack_exempt=is_stack_exempt))
         if place:
             rules = [_named_for(self.settings.path_limits[place - 1], rule) for rule in rules]
         # In a dry run nothing is told, so nothing needs to be known of what is left.
@@ -75,9 +88,10 @@ class Rulebook:
             standing,
             limits,
             self._store.prepare(rules, tells_quotas=tells),
-            wake_rank(caller_class),
+            wake_rank(caller_class, finding),
             policy_value([rule for rule in rules if isinstance(rule, Rule)]),
             self._tallies[caller_class],
+            finding,
         )
 
 

@@ -51,6 +51,8 @@ class Settings:
     - `banned_callers`, `banned_agents`: those that are answered 403 and nothing else.
     - `api_paths`: who asks for such a path, or below it, is an API client, whatever its agent.
     - `crawlers`, `bots`, `browsers`: parts of agents (in any case) that decide the class before the lists do.
+    - `crawler_ranges`: a directory with the lists of crawlers' addresses, which `throttle ranges` downloads;
+      `reverse_dns`: ask DNS who a crawler is. Both matter only where the limits say `verify_crawlers`.
     - `status`: the status of refusals, one for all or by reason (`REASONS`), such as `{"hit_stack": 429}`; else 503.
     - `rate_limit_fields`: write RateLimit and RateLimit-Policy.
     - `count_streams`: WebSockets and event streams stay in the load until they end.
@@ -73,6 +75,8 @@ class Settings:
     crawlers: Sequence[str] = ()
     bots: Sequence[str] = ()
     browsers: Sequence[str] = ()
+    crawler_ranges: str | None = None
+    reverse_dns: bool = True
     status: int | Mapping[str, int] = 503
     rate_limit_fields: bool = True
     count_streams: bool = False
@@ -83,9 +87,11 @@ class Settings:
         paths: object = self.path_limits
         if not isinstance(paths, list | tuple) or not all(isinstance(one, PathLimits) for one in paths):
             raise ValueError(f"path_limits={self.path_limits!r}: a list of PathLimits is needed")
-        for name in ("enforce", "exempt_preflights", "rate_limit_fields", "count_streams"):
+        for name in ("enforce", "exempt_preflights", "rate_limit_fields", "count_streams", "reverse_dns"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name}={getattr(self, name)!r}: True or False is needed")
+        if self.crawler_ranges is not None and not (isinstance(self.crawler_ranges, str) and self.crawler_ranges):
+            raise ValueError(f"crawler_ranges={self.crawler_ranges!r}: the path of a directory is needed")
         for name in ("trusted_proxies", "exempt_callers", "banned_callers"):
             Networks(getattr(self, name), name)
         for limits in (self.limits, *(one.limits for one in self.path_limits)):
@@ -106,6 +112,11 @@ class Settings:
                 raise ValueError(f"status={self.status!r}: no refusal is called {reason!r}, only {', '.join(REASONS)}")
             if isinstance(status, bool) or status not in range(400, 600):
                 raise ValueError(f"status={self.status!r}: {reason} needs a status from 400 to 599")
+
+    @property
+    def verifies(self) -> bool:
+        """Somewhere on the site crawlers are verified."""
+        return any(limits.verify_crawlers for limits in (self.limits, *(one.limits for one in self.path_limits)))
 
     @property
     def statuses(self) -> dict[str, int]:
@@ -133,6 +144,8 @@ class SettingsDict(TypedDict, total=False):
     crawlers: Sequence[str]
     bots: Sequence[str]
     browsers: Sequence[str]
+    crawler_ranges: str | None
+    reverse_dns: bool
     status: int | Mapping[str, int]
     rate_limit_fields: bool
     count_streams: bool
