@@ -7,7 +7,7 @@ from typing import Protocol
 from benchmarks.simulator.clockwork import Clockwork
 from benchmarks.simulator.hosts import Reply, SimulatedHost
 from throttle.client.answer import Answer
-from throttle.client.exchange import Done, Flow, Send, Step, Wait, exchange
+from throttle.client.exchange import Done, Flow, GiveUp, Send, Step, Wait, exchange
 from throttle.client.host import Host
 
 TASKS = 64
@@ -94,6 +94,8 @@ class _Task:
             client.site.send(client.caller, self.landed)
         elif isinstance(step, Wait):
             client.clockwork.after(step.seconds, self.resume, self.turn)
+        elif isinstance(step, GiveUp):
+            self.flow.close()
         elif isinstance(step, Done):
             client.host.release(step.place)
             self.flow.close()

@@ -149,7 +149,7 @@ def test_a_cancelled_scout_makes_room_for_another() -> None:
     assert second.step == WaitForSlot()
     first.flow.close()
     assert second.is_woken
-    assert second.at(5.1) == Send(0)
+    assert second.at(5.2) == Send(0)
 
 
 def test_a_post_is_not_sent_twice() -> None:
