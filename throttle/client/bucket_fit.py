@@ -16,7 +16,7 @@ BURSTS = ((0.0, 3.0), (0.06, 3.0), (0.12, 2.0), (0.25, 1.0), (0.5, 0.0), (0.75, 
 RATES = 16
 REFINEMENTS = 2
 # Tokens, squared, that a good bucket is wrong by: a whole one, a hundredth of what was sent …
-NOISE, NOISE_SHARE = 0.25, 0.01
+NOISE, NOISE_SHARE = 0.15, 0.006
 # … and how wrong the best bucket may be, per refusal, before older refusals are held to be of another limit.
 MISFIT_MAX = 4.0
 
@@ -91,26 +91,31 @@ def _costs(
 
 
 def _cost(epoch: Epoch, rate: float, burst: float) -> float:
-    level = burst if epoch.rest is None else min(burst, rate * epoch.rest + 0.5)
-    cost = sent = gap = 0.0
+    if epoch.rest is None:
+        level, slack = burst, 0.0
+    else:
+        level, slack = rate * epoch.rest + 0.5, 0.5  # of a token, that the last refusal left
+        if level > burst:
+            level, slack = burst, 0.0
+    cost = sent = gap = seconds = requests = 0.0
     most = burst - 1.0  # right after a request
     for seconds, requests in epoch.pieces:
         level += rate * seconds - requests
         sent += requests
         gap = rate * seconds / (requests + 1.0)
         if level > most:
-            level = most
-        elif level < 0.0:
-            cost += level**2
-            level = 0.0
-    level = min(burst, level + gap) if level == most else level
-    if level > 1.0:
-        cost += (level - 1.0) ** 2
+            level, slack = most, 0.0
+        elif level < -slack:
+            cost += (level + slack) ** 2
+            level, slack = 0.0, 0.0
+    if level == most:
+        level = min(burst, level + gap)
+    if level > 1.0 + slack:
+        cost += (level - 1.0 - slack) ** 2
     # What overflows is not forgiven at the end: the bucket must have been falling.
-    if epoch.pieces:
-        rise = rate * seconds - requests
-        if rise > 1.0:
-            cost += (rise - 1.0) ** 2
+    rise = rate * seconds - requests
+    if rise > 1.0:
+        cost += (rise - 1.0) ** 2
     cost /= NOISE + (NOISE_SHARE * sent) ** 2
     if epoch.told is not None:
         # A told wait is the time until a token is there, rounded up. That it is no longer than that is likely

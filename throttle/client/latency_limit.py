@@ -1,4 +1,9 @@
-"""How many requests at once keep a host busy and do not make it slow: told from latency, against a floor."""
+"""How many requests at once keep a host busy and do not make it slow; or how many it takes at all.
+
+Told from latency against a floor, and from refusals that come at heights which are seldom reached.
+"""
+
+from collections import deque
 
 # Answers before a verdict: the mean of fewer is noise.
 WINDOW = 20
@@ -7,6 +12,12 @@ FLOOR_ANSWERS = 100
 # By Little's law the slots in use are limit × floor ÷ mean; so many more keep the host's workers busy without a
 # queue that is felt.
 HEADROOM = 1.22
+# Answers between two attempts at one slot more; after each refusal twice as many.
+PATIENCE, PATIENCE_MAX = 200, 4000
+# A refusal is one of slots only at a height that few of the last answers left at …
+HEIGHTS, SELDOM = 400, 0.2
+# … and if no other comes within so many answers: the limit would have been found.
+PROOF = 60
 
 
 class LatencyLimit:
@@ -15,40 +26,57 @@ class LatencyLimit:
     def __init__(self, limit: float, limit_max: float) -> None:
         self.limit = limit
         self.limit_max = limit_max
-        self.mean: float | None = None
         self._floor = 0.0
         self._floor_answers = 0
         self._sum = 0.0
         self._answers = 0
-        self._since_growth = 0
+        self._since_change = 0
         self._was_binding = False
         self._changed_at = float("-inf")
         self._is_starting = True
-        self._patience = 10 * WINDOW
+        self._patience = PATIENCE
+        self._heights: deque[int] = deque(maxlen=HEIGHTS)
+        self._before_refusal: float | None = None  # the limit, while slots are only suspected
 
-    def sent(self, height: int) -> None:
+    def sent(self, height: int) -> bool:
+        """True if this was as many as may be open: the pace was not the one that held it back."""
         if height >= int(self.limit):
             self._was_binding = True
+            return True
+        return False
 
     def served(self, now: float, sent_at: float, height: int) -> None:
         latency = now - sent_at
+        self._heights.append(height)
         if height <= max(1.0, self.limit / 2):
             self._note_floor(latency)
         if sent_at < self._changed_at:
             return  # it met the host under another limit
         self._sum += latency
         self._answers += 1
-        self._since_growth += 1
+        self._since_change += 1
         if self._answers >= WINDOW:
-            self.mean = self._sum / self._answers
-            self._judge(now)
-            self._sum = self._answers = 0
+            self._judge(now, self._sum / self._answers)
+            self._sum = 0.0
+            self._answers = 0
 
-    def refused(self, limit: float, now: float) -> None:
-        """So many are served and one more is not: hold, and ask again ever more rarely."""
-        self._patience = min(20 * WINDOW * 10, self._patience * 2)
-        self._change(max(1.0, limit), now)
+    def refused(self, now: float, height: int) -> bool:
+        """True if the refusal is one of slots, which one fewer at once would have avoided."""
+        if self._before_refusal is not None:
+            if self._since_change < PROOF:
+                # The last verdict was wrong: it is the pace that is refused.
+                self.limit = self._before_refusal
+                self._before_refusal = None
+                return False
+            self._before_refusal = None
+        seldom = sum(1 for served in self._heights if served >= height) <= SELDOM * len(self._heights)
+        if height < 3 or not seldom:
+            return False
+        self._before_refusal = self.limit
+        self._patience = min(PATIENCE_MAX, 2 * self._patience)
+        self._change(height - 1, now)
         self._is_starting = False
+        return True
 
     def _note_floor(self, latency: float) -> None:
         answers = self._floor_answers = min(self._floor_answers + 1, FLOOR_ANSWERS)
@@ -56,25 +84,23 @@ class LatencyLimit:
             latency = min(latency, 4 * self._floor)
         self._floor += (latency - self._floor) / answers
 
-    def _judge(self, now: float) -> None:
-        assert self.mean is not None
+    def _judge(self, now: float, mean: float) -> None:
         if not self._floor_answers:
             return
-        in_use = self.limit * min(1.0, self._floor / self.mean)
+        in_use = self.limit * min(1.0, self._floor / mean)
         best = max(HEADROOM * in_use, in_use + 1)
-        if self.limit > best + 0.7:
-            if self._was_binding:
-                self._change(max(1.0, int(best + 0.3)), now)
-                self._is_starting = False
-        elif self._was_binding:
-            if self._is_starting:
-                self._change(self.limit * 1.5 + 0.5, now)
-            elif self._since_growth >= self._patience:
-                self._change(self.limit + 1, now)
+        if self._was_binding and self.limit > best + 0.7:
+            self._change(int(best + 0.3), now)
+            self._is_starting = False
+        elif self._was_binding and self._is_starting:
+            self._change(1.5 * self.limit + 0.5, now)
+        elif self._was_binding and self._since_change >= self._patience:
+            self._change(self.limit + 1, now)
         self._was_binding = False
 
     def _change(self, limit: float, now: float) -> None:
-        self.limit = min(limit, self.limit_max)
+        self.limit = max(1.0, min(limit, self.limit_max))
         self._changed_at = now
-        self._since_growth = 0
-        self._sum = self._answers = 0
+        self._since_change = 0
+        self._sum = 0.0
+        self._answers = 0

@@ -1,22 +1,49 @@
-"""The default pace: finds a limit that nobody tells, and is hardly ever refused."""
+"""The default pace: finds a limit that nobody tells, and is hardly ever refused.
+
+It knows four ways to go on, and a host that sends RateLimit fields spares it all of them:
+
+seek      nothing is known: start low, double every few requests until a refusal comes
+hold      a bucket was fitted to what was accepted and refused (`bucket_fit`): keep to its likely rates, the lower
+          ones first, the higher ones later, and when nothing refuses them either, accelerate
+window    the refusal told a countdown: what was accepted until its end is what a window holds
+share     no bucket explains the refusals, so others draw from it, too: grow evenly, cut at each refusal
+
+How many may be open at once is found apart from all this (`latency_limit`). Constants count requests wherever
+they can, since seconds mean little without a rate.
+"""
 
 from collections import deque
+from math import exp
 from random import Random
 
 from throttle.client.bucket_fit import Epoch, Fit, bucket_fit
 from throttle.client.latency_limit import LatencyLimit
 from throttle.client.pace import rest_seconds
+from throttle.client.send_log import SendLog
 from throttle.rate_limit_fields import Quota
 
-# Epochs remembered.
-EPOCHS = 6
-# A refusal is bought with so many requests served, at least …
-REQUESTS_A_REFUSAL = 75
-# … and with so many that the rests it costs take this share of the time.
-REST_SHARE = 0.03
+# -- seek
+DOUBLE_AFTER = 6  # requests; never before the answers at this rate are in
+SOON = 32.0  # a second; beyond it never faster than half of all that was sent, a second: a spent quota costs what
+SENT_SHARE = 0.5  # is in flight
+# -- hold
+EPOCHS = 6  # remembered
+REQUESTS_A_REFUSAL = 75  # at least so many are served between two refusals that are sought …
+SLOW_REQUESTS = 150.0  # … divided by the rate: of a slow host's few requests each refusal is a larger share …
+SECONDS_A_REFUSAL = 20.0  # … and so many seconds' worth of a fast one's …
+REST_SHARE = 0.015  # … and so many that what a rest costs beyond the bucket's refill is this share
+UNSURE = 0.1  # a fit this wide is worth an earlier refusal
+DEAR = 4.0  # seconds of rest that make a refusal a thing to avoid
+# -- share
+GROWTH, CUT = 0.015, 0.6
+STRANGE, STRANGE_FADE = 2.5, 0.75
 
 
 class SeekingPace:
+    """`rate` at first, within `rate_min` and `rate_max`; at most `in_flight_max` at once."""
+
+    capacity = 1.0
+
     def __init__(
         self,
         random: Random,
@@ -27,194 +54,227 @@ class SeekingPace:
         in_flight_max: int = 100,
     ) -> None:
         self.rate = rate
-        self.capacity = 1.0
         self.rate_min = rate_min
         self.rate_max = rate_max
-        self._random = random
-        self._gate = LatencyLimit(4, in_flight_max)
-        self.in_flight_max: float = self._gate.limit
         self.fit: Fit | None = None
+        self._random = random
+        self._slots = LatencyLimit(4, in_flight_max)
+        self.in_flight_max: float = self._slots.limit
+        self._log = SendLog()
         self._epochs: deque[Epoch] = deque(maxlen=EPOCHS)
-        self._points: list[tuple[float, int]] = []  # (time, requests sent until then) where the pace changed
-        self._point_rate = rate
-        self._sent = 0
-        self._plan = 0.0
-        self._on_time = 0
-        self._level = 0.0
-        self._last = float("-inf")
-        self._rest: float | None = None
-        self._is_new = True
-        self._recent: deque[float] = deque(maxlen=256)
+        self._is_rested = True
         self._latency = 0.1
-        self._excess = 0.0
+        self._plan = 0.0  # requests until a refusal is sought
+        self._on_time = 0
+        self._level = 0.0  # tokens we believe to be in the host's bucket
         self._over = 0.0
-        self._lock_out: float | None = None
-        self._first_drop = 0.0
-        self._drops = 0
-        self._slot_epoch: Epoch | None = None
-        self._slot_answers = 0
-        self._gate_before = 0.0
-        self._heights: deque[int] = deque(maxlen=400)
-        self._window_rate = 0.0
+        self._excess = 0.0
+        self._early = 0  # refusals in a row that came long before they were sought
         self._is_dear = False
-        self._count = 0
-        self._count_from = 0.0
-        self._told_last = 1e-9
+        self._slot_epoch: Epoch | None = None
+        # lock-outs
+        self._dropped_at = 0.0
+        self._scouts = 0
+        self._lock_out: float | None = None
+        self._before: tuple[Fit | None, list[Epoch]] | None = None
+        # window
+        self._window: float | None = None
+        self._window_sent = 0
+        self._window_start: float | None = None
+        self._told = 0.0
+        # share
+        self._strange = 0.0
+        self._is_sharing = False
+        # quota
         self._quota_rate = 0.0
-        self._quota_until = self._quota_end = float("-inf")
+        self._quota_end = float("-inf")
 
     # -- hearing
 
     def sent(self, now: float, height: int) -> None:
-        gap = now - self._last
-        if self._is_new:
-            self._is_new = False
-            self._begin(now)
-            if not self._count_from:
-                self._count_from = now
-        elif height >= int(self._gate.limit):
-            pass
+        log = self._log
+        gap = now - log.last
+        is_late = False
+        if self._is_rested:
+            self._begin(now, gap)
+        elif self._slots.sent(height):
+            pass  # neither on time nor late: the slots held it back
         elif gap > 1.5 / self.rate + 0.01:
-            self._note_point(self._last)
-            self._note_point(now)
+            is_late = True
         else:
             self._on_time += 1
-        self._sent += 1
         if self.fit is not None:
             self._level = min(self.fit.burst, self._level + self.fit.rates[2] * min(gap, 60.0)) - 1
-        self._last = now
-        self._recent.append(now)
-        self._gate.sent(height)
-        self._steer(now)
+        log.send(now, self.rate, is_late)
+        self._steer(now, 0.0 if is_late else min(gap, 60.0))
 
     def served(self, now: float, sent_at: float, height: int) -> None:
         self._latency += 0.05 * (now - sent_at - self._latency)
-        if self._drops > 1:
-            length = sent_at - self._first_drop
-            if length <= 20 or (self._lock_out is not None and length < 1.5 * self._lock_out):
-                self._lock_out = length
-        self._drops = 0
-        self._gate.served(now, sent_at, height)
-        self._slot_answers += 1
-        self._heights.append(height)
-        self.in_flight_max = self._gate.limit
+        if self._scouts:
+            self._reopened(sent_at)
+        self._slots.served(now, sent_at, height)
+        self.in_flight_max = self._slots.limit
 
     def dropped(self, now: float, sent_at: float, height: int, told: float | None, in_a_row: int) -> float:
         if in_a_row > 1:
-            self._drops = in_a_row
-            return rest_seconds(told, in_a_row, first=1.0) * (1 if told else self._random.uniform(0.95, 1.05))
-        self._drops = 1
-        self._first_drop = sent_at
-        epoch = self._epoch(sent_at, told)
-        self._is_new = True
-        if self._slot_epoch is not None and self._slot_answers >= 60:
-            self._slot_epoch = None
-        if told is None and height >= 3 and self._slot_epoch is None and self._is_new_height(height):
+            self._scouts += 1
+            rest = rest_seconds(told, in_a_row, first=1.0)
+            return rest if told is not None else rest * self._random.uniform(0.95, 1.05)
+        self._dropped_at = sent_at
+        self._is_rested = True
+        epoch = self._log.epoch(sent_at, told)
+        if told is None and self._slots.refused(now, height):
+            self.in_flight_max = self._slots.limit
             self._slot_epoch = epoch
-            self._slot_answers = 0
-            self._gate_before = self._gate.limit
-            self._gate.refused(height - 1, now)
-            self.in_flight_max = self._gate.limit
             return self._latency
         if self._slot_epoch is not None:
-            self._gate.limit = self._gate_before
-            self._epochs.append(self._slot_epoch)
+            self.in_flight_max = self._slots.limit
             self._slot_epoch = None
-        self._count += self._sent
-        if told is not None:
-            rate = max(self.rate_min, self._count / max(0.1, now + told - self._count_from))
-            is_long = told >= 3 and told * self.rate > 8 and not 0.9 < told / self._told_last < 1.1
-            is_same = self._window_rate > 0 and 0.9 < rate / self._window_rate < 1.1
-            self._told_last = told
-            if is_long or is_same:
-                self._window_rate = rate
-                self._plan = max(40.0, 1.2 * self._count if is_long else 3 * self._count)
-                self._count, self._count_from = 0, now + told
-                self.fit = Fit((1.01 * rate, 1.02 * rate, 1.02 * rate, 1.03 * rate, 1.04 * rate), 1.0, 0)
-                self._epochs.clear()
-                return told
-            self._window_rate = 0.0
-            self._count, self._count_from = 0, now + told
-        self._epochs.append(epoch)
-        self.fit = bucket_fit(list(self._epochs))
-        rates = self.fit.rates
-        for _ in range(len(self._epochs) - self.fit.epochs):
-            self._epochs.popleft()
-        rest = told if told is not None else self._lock_out or max(0.5, 1.5 / rates[2])
-        self._is_dear = rest * rates[2] > 40 and rates[4] < 1.15 * rates[0]
-        spread = max(0.01, (rates[4] - rates[0]) / rates[2])
-        settled = max(min(160.0, max(REQUESTS_A_REFUSAL, 150 / rates[2])), rest * rates[2] / REST_SHARE)
-        self._plan = max(min(40, settled), settled * max(0.25, min(1.0, 0.1 / spread)))
-        return rest
-
-    def _is_new_height(self, height: int) -> bool:
-        return sum(1 for served in self._heights if served >= height) <= 2
-
-    def _epoch(self, sent_at: float, told: float | None) -> Epoch:
-        after = sum(1 for time in self._recent if time > sent_at)
-        count = self._sent - 1 - after
-        points = [point for point in self._points if point[0] < sent_at and point[1] <= count]
-        points.append((sent_at, count))
-        pieces = [(b[0] - a[0], b[1] - a[1]) for a, b in zip(points, points[1:], strict=False)]
-        return Epoch(self._rest, pieces, told)
+        if told is not None and self._is_countdown(now, told):
+            return told
+        return self._refit(epoch, told)
 
     def told(self, now: float, quota: Quota, in_flight: int) -> None:
+        # Seconds are told rounded up, so the earliest end told is the truest.
         end = now + quota.seconds
         self._quota_end = min(self._quota_end, end) if now < self._quota_end else end
+        # What is in flight is not yet counted by the host.
         self._quota_rate = max(quota.remaining - in_flight, 0.9) / max(0.05, self._quota_end - now)
-        self._quota_until = self._quota_end + 1.0
-        self._steer(now)
+        self._steer(now, 0.0)
+
+    # -- what a refusal teaches
+
+    def _refit(self, epoch: Epoch, told: float | None) -> float:
+        self._before = (self.fit, list(self._epochs)) if self._level > 2 else None
+        self._early = self._early + 1 if self._log.sent < 0.5 * self._plan else 0
+        self._epochs.append(epoch)
+        known = len(self._epochs)
+        self.fit = fit = bucket_fit(list(self._epochs))
+        for _ in range(known - fit.epochs):
+            self._epochs.popleft()
+        rate = fit.rates[2]
+        rest = told if told is not None else self._lock_out or max(0.5, 1.5 / rate)
+        self._judge_company(known > fit.epochs or (fit.burst < 2 and rate > 3))
+        spread = max(0.01, (fit.rates[4] - fit.rates[0]) / rate)
+        self._is_dear = rest >= DEAR
+        # What flows into the bucket while we rest is not lost, as far as it holds that much.
+        lost = rest * rate - 0.7 * min(fit.burst, rest * rate)
+        settled = max(
+            REQUESTS_A_REFUSAL, min(160.0, SLOW_REQUESTS / rate), min(160.0, SECONDS_A_REFUSAL * rate), lost / REST_SHARE
+        )
+        self._plan = max(min(40.0, settled), settled * max(0.25, min(1.0, UNSURE / spread)))
+        return rest
+
+    def _is_countdown(self, now: float, told: float) -> bool:
+        """A wait of many requests' time, and not always the same: a window that will be refilled at its end."""
+        self._window_sent += self._log.sent
+        start, end = self._window_start or 0.0, now + told
+        rate = max(self.rate_min, self._window_sent / max(0.1, end - start))
+        is_long = told >= 3 and told * self.rate > 8
+        is_new = not 0.9 * self._told < told < 1.1 * self._told
+        is_same = self._window is not None and 0.9 < rate / self._window < 1.1 and (told < 3 or is_new)
+        held = self._window_sent
+        self._told, self._window_start, self._window_sent = told, end, 0
+        if not is_same and not (is_long and is_new):
+            self._window = None
+            return False
+        self._window = rate
+        self._is_dear = False
+        self._early = 0
+        self._epochs.clear()
+        # To be refused once at the end of a large window measures it; of a small one that is too large a share.
+        lean = 1.02 if held > 300 else 0.985
+        self.fit = Fit((0.99 * rate, rate, rate, 1.02 * rate, 1.03 * rate), 1.0, 0)
+        self._window_lean = lean
+        self._plan = max(40.0, (3.0 if is_same else 1.2) * held)
+        return True
+
+    def _reopened(self, sent_at: float) -> None:
+        """Scouts were refused, and one is served: how long was the host shut?"""
+        length = sent_at - self._dropped_at
+        self._scouts = 0
+        if length > 20 and self._before is not None:
+            # It came out of the blue and was long: an outage, which says nothing of the limit.
+            self.fit = self._before[0]
+            self._epochs = deque(self._before[1], maxlen=EPOCHS)
+        else:
+            self._lock_out = length
+            self._is_dear = length >= DEAR
+
+    def _judge_company(self, is_strange: bool) -> None:
+        self._strange = STRANGE_FADE * self._strange + is_strange
+        if not self._is_sharing and self._strange > STRANGE:
+            self._is_sharing = True
+            seconds = sum(piece[0] for epoch in self._epochs for piece in epoch.pieces)
+            rested = sum(epoch.rest or 0.0 for epoch in self._epochs)
+            sent = sum(piece[1] for epoch in self._epochs for piece in epoch.pieces)
+            self.rate = max(self.rate_min, sent / max(0.1, seconds + rested))
+        elif self._is_sharing and self._strange < 0.5:
+            self._is_sharing = False
+        if self._is_sharing:
+            self.rate = max(self.rate_min, self.rate * CUT)
 
     # -- saying
 
-    def _begin(self, now: float) -> None:
+    def _begin(self, now: float, gap: float) -> None:
         """The first request after a rest."""
-        self._rest = now - self._last if self._epochs else None
-        self._sent = self._on_time = 0
-        self._points = [(now, 0)]
-        self._over = 0.0
-        if self.fit is not None and self._rest is not None:
-            self._level = min(self.fit.burst, self._rest * self.fit.rates[2])
+        self._is_rested = False
+        self._on_time = 0
+        rest = gap if self._epochs or self.fit is not None else None
+        self._log.begin(now, rest)
+        if self._window_start is None:
+            self._window_start = now
+        if self.fit is not None and rest is not None:
+            self._level = min(self.fit.burst, rest * self.fit.rates[2])
 
-    def _note_point(self, now: float) -> None:
-        self._points.append((now, self._sent))
-        self._point_rate = self.rate
-
-    def _steer(self, now: float) -> None:
-        if now < self._quota_until:
-            self.rate = min(self.rate_max, self._quota_rate)
-            return
-        fit = self.fit
-        if fit is None:
-            if self._on_time >= max(6, 2 * self.rate * self._latency):
-                self._on_time = 0
-                self._note_point(now)
-                self.rate = min(self.rate_max, self.rate * 2)
-            return
-        progress = self._sent / self._plan
-        low, lower, middle, upper, high = fit.rates
-        if progress < 1.15:
-            self._on_time = 0
-            self._excess = 0.0
-            self._over = max(0.03, min(0.45, 0.5 / (middle * self._latency)))
-            if self._is_dear:
-                rate = 0.97 * lower
-            elif progress < 0.5:
-                rate = lower if self._window_rate else min(lower, 0.99 * middle)
-            elif progress < 1:
-                rate = (lower * upper) ** 0.5
-            else:
-                rate = max(upper, 1.01 * middle)
+    def _steer(self, now: float, gap: float) -> None:
+        if now < self._quota_end + 1.0:
+            rate = self._quota_rate
+        elif self._is_sharing:
+            rate = self.rate * exp(GROWTH * gap)
+        elif self.fit is None:
+            rate = self._seek()
         else:
-            if self._on_time >= max(6, 2 * self.rate * self._latency):
-                if self._over < 1 or self._excess > 3 * middle:
-                    self._on_time = 0
-                    self._over *= 2
-            self._excess += 1 - middle / self.rate
-            rate = max(high, middle * 1.02) * (1 + self._over)
-        if not self._is_dear:
-            rate *= 1 + min(0.25, max(0.0, self._level - 1) / max(self._plan - self._sent, 0.2 * self._plan))
+            rate = self._hold(self.fit)
         self.rate = max(self.rate_min, min(self.rate_max, rate))
-        if abs(self.rate - self._point_rate) > 0.05 * self._point_rate:
-            self._note_point(now)
 
+    def _seek(self) -> float:
+        if self._on_time < max(DOUBLE_AFTER, 2 * self.rate * self._latency):
+            return self.rate
+        self._on_time = 0
+        return max(self.rate, min(2 * self.rate, max(SOON, SENT_SHARE * self._log.sent)))
+
+    def _hold(self, fit: Fit) -> float:
+        low, lower, middle, upper, high = fit.rates
+        progress = self._log.sent / self._plan
+        if progress >= 1.15:
+            return self._accelerate(middle, high)
+        self._on_time = 0
+        self._excess = 0.0
+        # How much faster a probe may be hangs on what is in flight when it is refused.
+        self._over = max(0.03, min(0.45, 0.5 / (middle * self._latency)))
+        if self._window is not None:
+            return self._window_lean * middle
+        if self._is_dear and progress < 1:
+            return 0.97 * lower
+        if (self._early > 1 or fit.burst < 2) and progress < 0.75:
+            return 0.99 * low * 0.93 ** max(0, self._early - 2)
+        if progress < 0.5:
+            rate = min(lower, 0.99 * middle)
+        elif progress < 1:
+            rate = (lower * upper) ** 0.5
+        else:
+            rate = max(upper, 1.01 * middle)
+        # The rest has filled the bucket: spend that over the plan, so that a refusal is due at its end.
+        left = max(self._plan - self._log.sent, 0.2 * self._plan)
+        return rate * (1 + min(0.25, max(0.0, self._level - 1) / left))
+
+    def _accelerate(self, middle: float, high: float) -> float:
+        """Nothing refuses: the limit is higher than the fit says."""
+        if self._on_time >= max(DOUBLE_AFTER, 2 * self.rate * self._latency):
+            # Beyond twice the rate, first see that no bucket can still be paying for it.
+            if self._over < 1 or self._excess > 3 * middle:
+                self._on_time = 0
+                self._over *= 2
+        self._excess += 1 - middle / self.rate
+        return max(high, 1.02 * middle) * (1 + self._over)
