@@ -1,12 +1,49 @@
-"""RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers), and the forms that came before them.
+"""RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-11): read by one half, written by the other.
 
-Read by the client: tolerant, bounded, and without a claim. «Remaining» is no promise, and what is malformed is
-ignored, since a pace found by itself is better than one taken from a misread field.
+`r` is what a caller has left, `t` for how many seconds: within `t` no more than `r` requests under that rule will be
+served, and after it at least one more. As this site writes it, that is the time until the oldest counted hit leaves.
+
+Reading is tolerant, bounded, and makes no claim: «remaining» is no promise, and what is malformed is ignored, since
+a pace found by itself is better than one taken from a misread field. The forms that came before are read, too.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+# -- written
+
+
+class _Rule(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def at_most(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+
+
+def policy_value(rules: Iterable[_Rule]) -> bytes:
+    """The value of RateLimit-Policy: each timed rule's name, hits `q` and window `w` in whole seconds, rounded up."""
+    return ", ".join(f'"{rule.name}";q={rule.at_most};w={-int(-rule.seconds // 1)}' for rule in rules).encode()
+
+
+def limit_value(quotas: Sequence[tuple[_Rule, int, int]]) -> bytes:
+    """The value of RateLimit for quotas of (rule, hits left, microseconds until the oldest hit leaves)."""
+    if len(quotas) == 1:
+        rule, left, reset = quotas[0]
+        return _item(rule.name, left, -(-reset // 1_000_000))
+    return b", ".join([_item(rule.name, left, -(-reset // 1_000_000)) for rule, left, reset in quotas])
+
+
+@lru_cache(maxsize=4096)
+def _item(name: str, left: int, seconds: int) -> bytes:
+    return f'"{name}";r={left};t={seconds}'.encode()
+
+
+# -- read
 
 # A hostile host may send megabytes; no honest field comes near these.
 FIELD_LENGTH_MAX = 1024
@@ -25,8 +62,8 @@ class Quota:
     """So many requests may be sent within so many seconds, says the host."""
 
     remaining: int
-    seconds: float  # until the quota is filled up again
-    limit: int | None = None  # how many it then is
+    seconds: float  # until it is filled up again, by one at least
+    limit: int | None = None  # how many it is when full
     window_seconds: float | None = None
 
 
@@ -44,7 +81,8 @@ def quota_told(headers: Mapping[str, str], *, wall_clock: float | None = None) -
         quotas = [
             quota for name, numbers in _items(field) if (quota := _quota(numbers, policies.get(name, {})))
         ]
-        return min(quotas, key=lambda quota: quota.remaining / quota.seconds) if quotas else None
+        # Of several that allow nothing now, the longest.
+        return min(quotas, key=lambda quota: (quota.remaining / quota.seconds, -quota.seconds), default=None)
     for prefix in ("ratelimit-", "x-ratelimit-"):
         if prefix + "remaining" in headers:
             return _older_quota(headers, prefix, wall_clock)

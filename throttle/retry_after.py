@@ -38,9 +38,9 @@ def retry_after_seconds(
     return seconds if 0 < seconds <= SECONDS_MAX else None
 
 
-def retry_after_field(seconds: float) -> str:
-    """Whole seconds, rounded up and at least 1: who returns then is not too early."""
-    return str(max(1, math.ceil(seconds)))
+def whole_seconds(microseconds: int) -> int:
+    """Seconds to write: rounded up, at least 1, so that who returns then is not early."""
+    return max(1, -(-microseconds // 1_000_000))
 
 
 def _moment(value: str) -> float | None:

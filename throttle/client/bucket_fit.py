@@ -13,12 +13,15 @@ from math import exp, log
 # Seconds' worth of tokens that a bucket may hold, but a single token at least, and how unlikely each is held to be
 # beforehand: buckets of almost nothing explain any refusal, and hardly a site has one.
 BURSTS = ((0.0, 3.0), (0.06, 3.0), (0.12, 2.0), (0.25, 1.0), (0.5, 0.0), (0.75, 0.0), (1.0, 0.0), (1.5, 0.0), (2.0, 0.0), (3.0, 1.0))
+# … and in any case what the network's jitter can bring at once, for else it would refuse all the time.
+JITTER = 0.05
 RATES = 16
 REFINEMENTS = 2
 # Tokens, squared, that a good bucket is wrong by: a whole one, a hundredth of what was sent …
-NOISE, NOISE_SHARE = 0.15, 0.006
+NOISE, FULL_NOISE, NOISE_SHARE = 0.15, 0.01, 0.006
+BURST_ERROR, GRID_ERROR = 0.15, 0.3
 # … and how wrong the best bucket may be, per refusal, before older refusals are held to be of another limit.
-MISFIT_MAX = 4.0
+MISFIT_MAX = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class Epoch:
 
     rest: float | None
     pieces: Sequence[tuple[float, float]]
+    gap: float  # seconds from the last of them to the request that was refused
     told: float | None  # the wait that was told at the end
 
 
@@ -50,9 +54,10 @@ def bucket_fit(epochs: Sequence[Epoch]) -> Fit:
     for refinement in range(REFINEMENTS + 1):
         step = (high / low) ** (1 / (RATES - 1))
         rates = [low * step**index for index in range(RATES)]
-        points = [(rate, max(1.0, rate * seconds)) for rate in rates for seconds, _ in BURSTS]
-        costs, used = _costs(epochs[len(epochs) - used :], points, is_first=refinement == 0)
-        costs = [cost + unlikely for cost, (_, unlikely) in zip(costs, BURSTS * RATES, strict=True)]
+        points = [(rate, max(1.0 + JITTER * rate, rate * seconds)) for rate in rates for seconds, _ in BURSTS]
+        # The next rate on the grid is wrong by so much, and the true one lies between.
+        error = max(NOISE_SHARE, GRID_ERROR * (step - 1))
+        costs, used = _costs(epochs[len(epochs) - used :], points, error, is_first=refinement == 0)
         least = min(costs)
         weights = [exp(-0.5 * (cost - least)) for cost in costs]
         by_rate = [sum(weights[index * len(BURSTS) : (index + 1) * len(BURSTS)]) for index in range(RATES)]
@@ -76,54 +81,51 @@ def _bounds(epochs: Sequence[Epoch]) -> tuple[float, float]:
 
 
 def _costs(
-    epochs: Sequence[Epoch], points: Sequence[tuple[float, float]], is_first: bool
+    epochs: Sequence[Epoch], points: Sequence[tuple[float, float]], error: float, is_first: bool
 ) -> tuple[list[float], int]:
     """Each bucket's cost over the newest epochs, as many as some bucket explains, and how many these are."""
-    total = [0.0] * len(points)
+    total = [unlikely for _, unlikely in BURSTS] * RATES
     used = 0
     for epoch in reversed(epochs):
-        added = [cost + _cost(epoch, rate, burst) for cost, (rate, burst) in zip(total, points, strict=True)]
-        if is_first and used and min(added) > MISFIT_MAX * (used + 1):
+        added = [cost + _cost(epoch, rate, burst, error) for cost, (rate, burst) in zip(total, points, strict=True)]
+        if is_first and used and min(added) > MISFIT_MAX * (used + 2):
             break
         total = added
         used += 1
     return total, used
 
 
-def _cost(epoch: Epoch, rate: float, burst: float) -> float:
+def _cost(epoch: Epoch, rate: float, burst: float, error: float) -> float:
     if epoch.rest is None:
         level, slack = burst, 0.0
     else:
         level, slack = rate * epoch.rest + 0.5, 0.5  # of a token, that the last refusal left
         if level > burst:
             level, slack = burst, 0.0
-    cost = sent = gap = seconds = requests = 0.0
+    cost = since = 0.0  # requests since the level was last sure: the error grows with them
     most = burst - 1.0  # right after a request
+    full = FULL_NOISE + (0.4 * JITTER * rate) ** 2 + (BURST_ERROR * most) ** 2
+    sure = full if slack == 0.0 else NOISE
     for seconds, requests in epoch.pieces:
         level += rate * seconds - requests
-        sent += requests
-        gap = rate * seconds / (requests + 1.0)
+        since += requests
         if level > most:
-            level, slack = most, 0.0
+            level, slack, since = most, 0.0, 0.0
+            sure = full
         elif level < -slack:
-            cost += (level + slack) ** 2
-            level, slack = 0.0, 0.0
-    if level == most:
-        level = min(burst, level + gap)
+            cost += (level + slack) ** 2 / (sure + (error * (since + 1)) ** 2)
+            level = slack = since = 0.0
+            sure = NOISE
+    level += rate * epoch.gap
     if level > 1.0 + slack:
-        cost += (level - 1.0 - slack) ** 2
-    # What overflows is not forgiven at the end: the bucket must have been falling.
-    rise = rate * seconds - requests
-    if rise > 1.0:
-        cost += (rise - 1.0) ** 2
-    cost /= NOISE + (NOISE_SHARE * sent) ** 2
+        cost += (level - 1.0 - slack) ** 2 / (sure + (error * (since + 1)) ** 2)
     if epoch.told is not None:
         # A told wait is the time until a token is there, rounded up. That it is no longer than that is likely
         # only: a lock-out is told the same way.
         lacking = 0.9 - level - rate * epoch.told
         if lacking > 0.0:
-            cost += 4.0 * lacking
-        elif epoch.told >= 2.0 and level + rate * (epoch.told - 1.1) > 1.1:
+            cost += 3.0 + 20.0 * lacking
+        elif epoch.told >= 2.0 and level + rate * (0.95 * epoch.told - 1.0) > 1.1:
             cost += 2.0
     return cost
 

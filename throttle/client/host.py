@@ -168,7 +168,9 @@ class Host:
                 self.breaker.scout_served()
                 self.in_flight.wake_next()
         if answer.quota is not None:
-            self.pace.told(now, answer.quota, self.in_flight.count - 1)
+            rest = self.pace.told(now, answer.quota, self.in_flight.count - 1)
+            if rest > 0.0:
+                self.breaker.rest(now + rest)
         self._obey_pace(now)
         return ending
 

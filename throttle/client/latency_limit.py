@@ -18,6 +18,8 @@ PATIENCE, PATIENCE_MAX = 200, 4000
 HEIGHTS, SELDOM = 400, 0.2
 # … and if no other comes within so many answers: the limit would have been found.
 PROOF = 60
+# So many of those at whose height it came are tried next; what the network holds is not in a slot.
+FEWER = 0.93
 
 
 class LatencyLimit:
@@ -31,12 +33,14 @@ class LatencyLimit:
         self._sum = 0.0
         self._answers = 0
         self._since_change = 0
+        self._since_refusal = 0
         self._was_binding = False
         self._changed_at = float("-inf")
         self._is_starting = True
         self._patience = PATIENCE
         self._heights: deque[int] = deque(maxlen=HEIGHTS)
         self._before_refusal: float | None = None  # the limit, while slots are only suspected
+        self.was_wrong = False  # it was the pace that was refused, both times
 
     def sent(self, height: int) -> bool:
         """True if this was as many as may be open: the pace was not the one that held it back."""
@@ -48,6 +52,7 @@ class LatencyLimit:
     def served(self, now: float, sent_at: float, height: int) -> None:
         latency = now - sent_at
         self._heights.append(height)
+        self._since_refusal += 1
         if height <= max(1.0, self.limit / 2):
             self._note_floor(latency)
         if sent_at < self._changed_at:
@@ -62,21 +67,27 @@ class LatencyLimit:
 
     def refused(self, now: float, height: int) -> bool:
         """True if the refusal is one of slots, which one fewer at once would have avoided."""
+        self.was_wrong = False
         if self._before_refusal is not None:
-            if self._since_change < PROOF:
-                # The last verdict was wrong: it is the pace that is refused.
-                self.limit = self._before_refusal
-                self._before_refusal = None
+            before, self._before_refusal = self._before_refusal, None
+            if self._since_refusal < PROOF:
+                self.limit = before
+                self.was_wrong = True
                 return False
-            self._before_refusal = None
         seldom = sum(1 for served in self._heights if served >= height) <= SELDOM * len(self._heights)
         if height < 3 or not seldom:
             return False
         self._before_refusal = self.limit
+        self._since_refusal = 0
         self._patience = min(PATIENCE_MAX, 2 * self._patience)
-        self._change(height - 1, now)
+        self._change(min(height - 1, int(FEWER * height)), now)
         self._is_starting = False
         return True
+
+    def retract(self) -> None:
+        """Even one alone was refused: that was no matter of slots."""
+        if self._before_refusal is not None:
+            self.limit, self._before_refusal = self._before_refusal, None
 
     def _note_floor(self, latency: float) -> None:
         answers = self._floor_answers = min(self._floor_answers + 1, FLOOR_ANSWERS)

@@ -37,8 +37,8 @@ class Pace(Protocol):
         counts drops since the last one that was served, this one included; above 1 it was a scout's.
         """
 
-    def told(self, now: float, quota: Quota, in_flight: int) -> None:
-        """The host said what it would still bear."""
+    def told(self, now: float, quota: Quota, in_flight: int) -> float:
+        """The host said what it would still bear; the seconds it is to rest before the next request, or 0."""
 
 
 def rest_seconds(told: float | None, in_a_row: int, first: float, longest: float = 6.0) -> float:

@@ -38,5 +38,5 @@ class AimdPace:
             self.rate = max(self.rate_min, self.rate * self.decrease)
         return rest_seconds(told, in_a_row, first=1 / self.rate)
 
-    def told(self, now: float, quota: Quota, in_flight: int) -> None:
-        pass
+    def told(self, now: float, quota: Quota, in_flight: int) -> float:
+        return 0.0

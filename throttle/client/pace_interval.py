@@ -55,5 +55,5 @@ class IntervalPace:
         self.interval = min(self.interval_max, longer)
         return rest_seconds(told, in_a_row, first=self.interval)
 
-    def told(self, now: float, quota: Quota, in_flight: int) -> None:
-        pass
+    def told(self, now: float, quota: Quota, in_flight: int) -> float:
+        return 0.0

@@ -30,13 +30,14 @@ SENT_SHARE = 0.5  # is in flight
 EPOCHS = 6  # remembered
 REQUESTS_A_REFUSAL = 75  # at least so many are served between two refusals that are sought …
 SLOW_REQUESTS = 150.0  # … divided by the rate: of a slow host's few requests each refusal is a larger share …
-SECONDS_A_REFUSAL = 20.0  # … and so many seconds' worth of a fast one's …
+SECONDS_A_REFUSAL = 25.0  # … and so many seconds' worth of a fast one's …
 REST_SHARE = 0.015  # … and so many that what a rest costs beyond the bucket's refill is this share
+BUDGET = 120.0  # requests that earn a refusal; who has overdrawn waits for the next
 UNSURE = 0.1  # a fit this wide is worth an earlier refusal
 DEAR = 4.0  # seconds of rest that make a refusal a thing to avoid
 # -- share
-GROWTH, CUT = 0.015, 0.6
-STRANGE, STRANGE_FADE = 2.5, 0.75
+GROWTH, CUT = 0.03, 0.6
+STRANGE, STRANGE_FADE = 2.2, 0.75
 
 
 class SeekingPace:
@@ -69,6 +70,8 @@ class SeekingPace:
         self._level = 0.0  # tokens we believe to be in the host's bucket
         self._over = 0.0
         self._excess = 0.0
+        self._refusals = 0
+        self._served = 0
         self._early = 0  # refusals in a row that came long before they were sought
         self._is_dear = False
         self._slot_epoch: Epoch | None = None
@@ -76,7 +79,7 @@ class SeekingPace:
         self._dropped_at = 0.0
         self._scouts = 0
         self._lock_out: float | None = None
-        self._before: tuple[Fit | None, list[Epoch]] | None = None
+        self._before: tuple[Fit, list[Epoch]] | None = None
         # window
         self._window: float | None = None
         self._window_sent = 0
@@ -97,8 +100,8 @@ class SeekingPace:
         is_late = False
         if self._is_rested:
             self._begin(now, gap)
-        elif self._slots.sent(height):
-            pass  # neither on time nor late: the slots held it back
+        elif self._slots.sent(height) and self.rate * self._latency > 2 * self.in_flight_max:
+            pass  # neither on time nor late: the slots hold it back, and a faster pace would change nothing
         elif gap > 1.5 / self.rate + 0.01:
             is_late = True
         else:
@@ -109,6 +112,7 @@ class SeekingPace:
         self._steer(now, 0.0 if is_late else min(gap, 60.0))
 
     def served(self, now: float, sent_at: float, height: int) -> None:
+        self._served += 1
         self._latency += 0.05 * (now - sent_at - self._latency)
         if self._scouts:
             self._reopened(sent_at)
@@ -118,8 +122,14 @@ class SeekingPace:
     def dropped(self, now: float, sent_at: float, height: int, told: float | None, in_a_row: int) -> float:
         if in_a_row > 1:
             self._scouts += 1
+            if self._slot_epoch is not None:
+                self._slots.retract()
+                self.in_flight_max = self._slots.limit
+                self._refit(self._slot_epoch, None)
+                self._slot_epoch = None
             rest = rest_seconds(told, in_a_row, first=1.0)
             return rest if told is not None else rest * self._random.uniform(0.95, 1.05)
+        self._refusals += 1
         self._dropped_at = sent_at
         self._is_rested = True
         epoch = self._log.epoch(sent_at, told)
@@ -129,23 +139,29 @@ class SeekingPace:
             return self._latency
         if self._slot_epoch is not None:
             self.in_flight_max = self._slots.limit
+            if self._slots.was_wrong:
+                self._epochs.append(self._slot_epoch)
             self._slot_epoch = None
         if told is not None and self._is_countdown(now, told):
             return told
         return self._refit(epoch, told)
 
-    def told(self, now: float, quota: Quota, in_flight: int) -> None:
+    def told(self, now: float, quota: Quota, in_flight: int) -> float:
+        # What is in flight is not yet counted by the host.
+        left = quota.remaining - in_flight
+        if left < 1:
+            return quota.seconds if quota.remaining < 1 else 0.0
         # Seconds are told rounded up, so the earliest end told is the truest.
         end = now + quota.seconds
         self._quota_end = min(self._quota_end, end) if now < self._quota_end else end
-        # What is in flight is not yet counted by the host.
-        self._quota_rate = max(quota.remaining - in_flight, 0.9) / max(0.05, self._quota_end - now)
+        self._quota_rate = left / max(0.05, self._quota_end - now)
         self._steer(now, 0.0)
+        return 0.0
 
     # -- what a refusal teaches
 
     def _refit(self, epoch: Epoch, told: float | None) -> float:
-        self._before = (self.fit, list(self._epochs)) if self._level > 2 else None
+        self._before = None if self.fit is None else (self.fit, list(self._epochs))
         self._early = self._early + 1 if self._log.sent < 0.5 * self._plan else 0
         self._epochs.append(epoch)
         known = len(self._epochs)
@@ -154,15 +170,21 @@ class SeekingPace:
             self._epochs.popleft()
         rate = fit.rates[2]
         rest = told if told is not None else self._lock_out or max(0.5, 1.5 / rate)
-        self._judge_company(known > fit.epochs or (fit.burst < 2 and rate > 3))
+        self._judge_company(known > fit.epochs or (rate > 3 and fit.burst < 1.2 + 0.06 * rate))
         spread = max(0.01, (fit.rates[4] - fit.rates[0]) / rate)
-        self._is_dear = rest >= DEAR
+        self._is_dear = rest >= DEAR and spread < 0.2
         # What flows into the bucket while we rest is not lost, as far as it holds that much.
         lost = rest * rate - 0.7 * min(fit.burst, rest * rate)
         settled = max(
-            REQUESTS_A_REFUSAL, min(160.0, SLOW_REQUESTS / rate), min(160.0, SECONDS_A_REFUSAL * rate), lost / REST_SHARE
+            REQUESTS_A_REFUSAL,
+            min(160.0, SLOW_REQUESTS / rate),
+            min(200.0, SECONDS_A_REFUSAL * rate),
+            lost / REST_SHARE,
         )
-        self._plan = max(min(40.0, settled), settled * max(0.25, min(1.0, UNSURE / spread)))
+        if self._refusals > 3 + self._served / BUDGET:
+            self._plan = max(150.0, settled)
+        else:
+            self._plan = max(40.0, min(75.0, SLOW_REQUESTS / rate), settled * max(0.1, min(1.0, UNSURE / spread)))
         return rest
 
     def _is_countdown(self, now: float, told: float) -> bool:
@@ -193,13 +215,12 @@ class SeekingPace:
         """Scouts were refused, and one is served: how long was the host shut?"""
         length = sent_at - self._dropped_at
         self._scouts = 0
-        if length > 20 and self._before is not None:
-            # It came out of the blue and was long: an outage, which says nothing of the limit.
+        if length > 20 and self._before is not None and self._lock_out is None:
+            # So long, and not for the first refusal: an outage, which says nothing of the limit.
             self.fit = self._before[0]
             self._epochs = deque(self._before[1], maxlen=EPOCHS)
         else:
             self._lock_out = length
-            self._is_dear = length >= DEAR
 
     def _judge_company(self, is_strange: bool) -> None:
         self._strange = STRANGE_FADE * self._strange + is_strange
@@ -209,7 +230,7 @@ class SeekingPace:
             rested = sum(epoch.rest or 0.0 for epoch in self._epochs)
             sent = sum(piece[1] for epoch in self._epochs for piece in epoch.pieces)
             self.rate = max(self.rate_min, sent / max(0.1, seconds + rested))
-        elif self._is_sharing and self._strange < 0.5:
+        elif self._is_sharing and self._strange < 0.15:
             self._is_sharing = False
         if self._is_sharing:
             self.rate = max(self.rate_min, self.rate * CUT)
@@ -220,7 +241,7 @@ class SeekingPace:
         """The first request after a rest."""
         self._is_rested = False
         self._on_time = 0
-        rest = gap if self._epochs or self.fit is not None else None
+        rest = gap if self._refusals else None
         self._log.begin(now, rest)
         if self._window_start is None:
             self._window_start = now
@@ -247,7 +268,7 @@ class SeekingPace:
     def _hold(self, fit: Fit) -> float:
         low, lower, middle, upper, high = fit.rates
         progress = self._log.sent / self._plan
-        if progress >= 1.15:
+        if progress >= 1.1:
             return self._accelerate(middle, high)
         self._on_time = 0
         self._excess = 0.0
@@ -257,10 +278,12 @@ class SeekingPace:
             return self._window_lean * middle
         if self._is_dear and progress < 1:
             return 0.97 * lower
-        if (self._early > 1 or fit.burst < 2) and progress < 0.75:
-            return 0.99 * low * 0.93 ** max(0, self._early - 2)
+        if self._early > 1 and progress < 0.75:
+            return 0.99 * low * 0.93 ** (self._early - 2)
+        if fit.burst < 2 and progress < 0.75:
+            return 0.99 * lower
         if progress < 0.5:
-            rate = min(lower, 0.99 * middle)
+            rate = low if high > 1.5 * low else min(lower, 0.99 * middle)
         elif progress < 1:
             rate = (lower * upper) ** 0.5
         else:

@@ -51,5 +51,5 @@ class TablePace:
         self.rate = max(self.rate_min, self.rate / 2.0 ** min(self._drops_in_a_row, 16))
         return rest
 
-    def told(self, now: float, quota: Quota, in_flight: int) -> None:
-        pass
+    def told(self, now: float, quota: Quota, in_flight: int) -> float:
+        return 0.0

@@ -44,10 +44,8 @@ class SendLog:
         """What led to the refusal of the request that left at `sent_at`."""
         later = sum(1 for time in self._recent if time > sent_at)
         count = max(0, self.sent - 1 - later)
-        points = [point for point in self._points if point[0] < sent_at and point[1] <= count]
-        points.append((sent_at, count))
-        pieces = [
-            (after[0] - before[0], after[1] - before[1])
-            for before, after in zip(points, points[1:], strict=False)
-        ]
-        return Epoch(self._rest, pieces, told)
+        before = self._recent[-2 - later] if count and len(self._recent) > later + 1 else sent_at
+        points = [point for point in self._points if point[0] <= before and point[1] <= count]
+        points.append((before, count))
+        pieces = [(end[0] - start[0], end[1] - start[1]) for start, end in zip(points, points[1:], strict=False)]
+        return Epoch(self._rest, pieces, sent_at - before, told)

@@ -1,0 +1,47 @@
+"""The environment of the peers: made on demand beside the checkout, never mixed with the project's own."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PEERS = ROOT / ".venv-peers"
+REQUIREMENTS = ROOT / "benchmarks" / "peers.txt"
+INSTALLED = PEERS / ".installed"
+
+
+def is_ours() -> bool:
+    """This process runs in the peers' environment."""
+    return Path(sys.prefix).resolve() == PEERS.resolve()
+
+
+def enter() -> None:
+    """Run the same command again in the peers' environment; makes it first. Does not return."""
+    python = PEERS / "bin" / "python"
+    if not INSTALLED.exists() or INSTALLED.stat().st_mtime < REQUIREMENTS.stat().st_mtime:
+        print(f"making {PEERS.name} for the peers: {REQUIREMENTS.relative_to(ROOT)}", file=sys.stderr)
+        _make(python)
+        INSTALLED.touch()
+    os.execv(python, [str(python), *sys.argv])
+
+
+def _make(python: Path) -> None:
+    uv = shutil.which("uv")
+    needed = ["-e", str(ROOT), "-r", str(REQUIREMENTS)]
+    if uv is not None:
+        commands = [
+            [uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(PEERS)],
+            [uv, "pip", "install", "--quiet", "--python", str(python), *needed],
+        ]
+    else:
+        commands = [
+            [sys.executable, "-m", "venv", str(PEERS)],
+            [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *needed],
+        ]
+    for command in commands:
+        if subprocess.run(command).returncode != 0:
+            sys.exit(
+                f"could not make {PEERS.name}; this failed: {' '.join(command)}\n(--no-peers leaves the peers out)"
+            )

@@ -1,0 +1,110 @@
+"""The clockwork on a virtual clock: half a minute of traffic in milliseconds."""
+
+import asyncio
+
+import pytest
+
+from tests import virtual_clock
+from throttle.load.answer import Answer
+from throttle.load.clockwork import Clockwork
+from throttle.load.crowd import FILES, PEOPLE, Ask, Caller
+from throttle.load.polite import Get, Wait
+from throttle.load.report import Report
+
+PERSON = Caller(PEOPLE, "127.0.1.1", "a browser")
+
+
+def run(send, plan=(), flows=(), **options):
+    """The report, and when each path was asked for, counted from the start."""
+    report, started = Report(), []
+
+    async def traffic():
+        start = virtual_clock.now()
+
+        async def noted(caller, path):
+            started.append((path, round(virtual_clock.now() - start, 6)))
+            return await send(caller, path)
+
+        clockwork = Clockwork(noted, report, timeout=options.pop("timeout", 10))
+        await clockwork.run(plan, flows, **{"seconds": 30, "drain": 5, **options})
+        started.append(("end", round(virtual_clock.now() - start, 6)))
+
+    virtual_clock.run(traffic())
+    return report, started
+
+
+def answers_in(seconds, answer=None):
+    async def send(caller, path):
+        await asyncio.sleep(seconds)
+        return answer or Answer()
+
+    return send
+
+
+def test_requests_start_on_schedule_whether_or_not_earlier_ones_are_answered():
+    plan = [Ask(at, PERSON, f"/{at}") for at in (3, 1, 2)]
+    _, started = run(answers_in(9), plan)
+    assert started[:3] == [("/1", 1), ("/2", 2), ("/3", 3)]
+
+
+def test_latency_counts_from_the_schedule_also_when_the_request_starts_late():
+    async def blocks_the_loop(caller, path):
+        if path == "/blocks":
+            asyncio.get_running_loop()._virtual.skipped += 4  # four seconds pass in which nothing else can run
+        return Answer()
+
+    report, _ = run(blocks_the_loop, [Ask(1, PERSON, "/blocks"), Ask(2, PERSON, "/late")])
+    assert report.tallies[PEOPLE].latencies == pytest.approx([4, 3])
+
+
+def test_the_run_ends_when_all_is_answered_and_not_before_the_traffic_is_over():
+    assert run(answers_in(1), [Ask(1, PERSON, "/")])[1][-1] == ("end", 30)
+    assert run(answers_in(1), [Ask(29.5, PERSON, "/")])[1][-1] == ("end", 30.5)
+
+
+def test_what_is_unanswered_when_the_last_wait_is_over_stays_open():
+    report, started = run(answers_in(9), [Ask(29, PERSON, "/")])
+    assert started[-1] == ("end", 35)
+    tally = report.tallies[PEOPLE]
+    assert (tally.offered, tally.served, tally.open) == (1, 0, 1)
+
+
+def test_a_request_without_an_answer_in_time_has_failed():
+    report, _ = run(answers_in(11), [Ask(0, PERSON, "/")])
+    assert report.tallies[PEOPLE].failed == {"no answer in 10 s": 1}
+
+
+def test_the_static_files_of_a_first_page_follow_it_at_once():
+    page = Answer(b'<link href="/static/a.css">')
+    report, started = run(answers_in(1, page), [Ask(0, PERSON, "/", loads_files=True), Ask(5, PERSON, "/again")])
+    assert started[:3] == [("/", 0), ("/static/a.css", 1), ("/again", 5)]
+    assert report.tallies[FILES].latencies == pytest.approx([1])
+
+
+def test_a_refused_first_page_brings_no_files():
+    refused = Answer(b'<link href="/static/a.css">', refused_by="hit_stack")
+    _, started = run(answers_in(1, refused), [Ask(0, PERSON, "/", loads_files=True)])
+    assert started[1:] == [("end", 30)]
+
+
+def flow_of(*steps):
+    for step in steps:  # noqa: UP028 («yield from» would send the answers into what takes none)
+        yield step
+
+
+def test_a_flow_begins_at_its_instant_and_waits_as_it_says():
+    _, started = run(answers_in(1), flows=[(3, PERSON, flow_of(Get("/a"), Wait(10), Get("/b")))])
+    assert started == [("/a", 3), ("/b", 14), ("end", 30)]
+
+
+def test_a_flow_that_would_wait_past_the_end_is_over():
+    _, started = run(answers_in(1), flows=[(0, PERSON, flow_of(Get("/a"), Wait(29), Get("/b")))])
+    assert started == [("/a", 0), ("end", 30)]
+
+
+def test_an_unforeseen_error_is_not_swallowed():
+    async def broken(caller, path):
+        raise RuntimeError("a fault of ours")
+
+    with pytest.raises(ExceptionGroup):
+        run(broken, [Ask(0, PERSON, "/")])

@@ -1,0 +1,107 @@
+"""The command `throttle`: one file a subcommand, loaded when it is called.
+
+Exit codes: 0 done; 1 a stated requirement was not met, or something outside stood in the way; 2 wrong usage;
+130 interrupted before the work was done. A failure is one line on stderr.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn
+
+DONE, NOT_MET, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+class CommandError(Exception):
+    """The work cannot be done; the message says why, and what to do."""
+
+
+class Command(NamedTuple):
+    """`module` has `add_arguments(parser)` and `run(arguments) -> exit code`."""
+
+    module: str
+    line: str
+    """what it does, for `throttle -h`"""
+    extra: str = ""
+    needs: tuple[str, ...] = ()
+    """top-level modules that come with the extra"""
+
+
+COMMANDS = {
+    "demo": Command(
+        "throttle.cli.demo",
+        "start a site behind the throttle, send it people and crawlers, show what each of them got",
+        "demo",
+        (
+            "app_example",
+            "fastapi",
+            "h11",
+            "itsdangerous",
+            "jinja2",
+            "platformdirs",
+            "python_multipart",
+            "rich",
+            "uvicorn",
+        ),
+    ),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code. Only wrong usage and -h raise SystemExit, as argparse does."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    parser = _Parser(prog="throttle", description="Admission control for Python web sites, people first.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and end")
+    commands = parser.add_subparsers(metavar="COMMAND", parser_class=_Parser)
+    name = next((word for word in given if not word.startswith("-")), None)
+    if name is not None and name not in COMMANDS:
+        parser.error(f"there is no command {name!r}, only: {', '.join(COMMANDS)}")
+    try:
+        for each, command in COMMANDS.items():
+            subparser = commands.add_parser(each, help=command.line, description=f"{command.line.capitalize()}.")
+            if each == name:
+                module = _loaded(command)
+                module.add_arguments(subparser)
+                subparser.set_defaults(run=module.run)
+        arguments = parser.parse_args(given)
+        if not hasattr(arguments, "run"):
+            parser.print_help()
+            return DONE
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+    except CommandError as error:
+        print(f"throttle {name}: {error}", file=sys.stderr)
+        return NOT_MET
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOT_MET
+    return code
+
+
+def _loaded(command: Command) -> Any:
+    missing = [module for module in command.needs if importlib.util.find_spec(module) is None]
+    if missing:
+        raise CommandError(
+            f"needs {', '.join(missing)}, not installed here: pip install 'asgi-throttle[{command.extra}]'"
+        )
+    return importlib.import_module(command.module)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(WRONG_USAGE, f"{self.prog}: {message} ({self.prog} -h says more)\n")
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"throttle {version('asgi-throttle')}")
+        parser.exit()

@@ -1,0 +1,107 @@
+"""What a policy yields and what a store answers: data, no decisions.
+
+Both rapid-fire checks of the page are one thing, «at most N hits are held under a key, each for S seconds»
+(`Rule`); load and sleepers are the other, «at most N at once, until released» (`LoadRule`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from throttle.server.sleepers import Sleeper
+
+MICROSECONDS = 1_000_000
+
+
+class Key(IntEnum):
+    """Under what a rule's hits count: the place of that hash in a request's `Hashes`."""
+
+    ALL = 0
+    """one clock for everybody whom the rule concerns"""
+    CALLER = 1
+    """address and whole agent, or the logged-in user"""
+    ADDRESS_AND_CRAWLER = 2
+    """address and the matched crawler's name"""
+
+
+Hashes = tuple[int, int, int]
+"""A request's hashed keys, one for each `Key`, in its order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """At most `at_most` hits are held under `key`, each for `seconds`; one more is refused.
+
+    A hit exactly `seconds` old has left. The textbook's name is sliding window log.
+    """
+
+    name: str
+    at_most: int
+    seconds: float
+    key: Key
+    holds_refused: bool = False
+    """a hit that this rule refuses counts too, so hammering keeps a caller out"""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRule:
+    """At most `at_most` requests run at once, this one included; past that, at most `sleeping_max` wait for room."""
+
+    name: str
+    at_most: int
+    sleeping_max: int
+
+
+Quota = tuple[Rule, int, int]
+"""What a caller has left under one timed rule: the rule; hits that would still be served now; and microseconds until
+the oldest held hit leaves, so that one more would be (0 if none is held)."""
+
+
+class Served:
+    """A place is held for the request."""
+
+    __slots__ = ("quotas",)
+
+    def __init__(self, quotas: Sequence[Quota] = ()) -> None:
+        self.quotas = quotas
+        """one for each timed rule that was asked, after this hit; none where the store was not asked to tell"""
+
+    def __repr__(self) -> str:
+        return "<served>"
+
+
+class Refused:
+    """No place is held."""
+
+    __slots__ = ("load", "quotas", "retry_after", "rule")
+
+    def __init__(self, rule: str, quotas: Sequence[Quota], load: int) -> None:
+        self.rule = rule
+        """the name of the rule that refuses"""
+        self.quotas = quotas
+        """one for each timed rule, as it stands after this ask"""
+        self.load = load
+        """requests running, this one included"""
+        self.retry_after = 0
+        """microseconds: the longest wait of the timed rules as they stand; 0 when none is full"""
+        for _, left, reset in quotas:
+            if left <= 0 and reset > self.retry_after:
+                self.retry_after = reset
+
+    def __repr__(self) -> str:
+        return f"<refused by {self.rule}, load {self.load}, retry after {self.retry_after} µs>"
+
+
+class Deferred(Refused):
+    """No place is held yet: `sleeper` waits for room, or refuses itself when its time is over."""
+
+    __slots__ = ("sleeper",)
+
+    def __init__(self, rule: str, quotas: Sequence[Quota], load: int, sleeper: "Sleeper") -> None:
+        super().__init__(rule, quotas, load)
+        self.sleeper = sleeper
+
+
+Verdict = Served | Refused | Deferred

@@ -1,0 +1,180 @@
+"""The four steps of admission in Python, for one process and one event loop; exact.
+
+Never awaits inside a decision, never reads a clock, never holds more than `max_callers` callers a rule.
+"""
+
+import struct
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from throttle.server.rule import MICROSECONDS, Deferred, Hashes, LoadRule, Quota, Refused, Rule, Served, Verdict
+from throttle.server.sleepers import Sleeper, Sleepers
+from throttle.server.stores import Pause
+from throttle.server.stores.hit_log import SHARDS, STAMP, HitLog, Shard
+
+SERVED = Served()
+_oldest = struct.Struct(">Q").unpack_from
+
+
+@dataclass(slots=True, eq=False)
+class _Timed:
+    """A timed rule with its numbers in the store's units."""
+
+    rule: Rule
+    name: str
+    key: int
+    window: int
+    """microseconds"""
+    full: int
+    """bytes of a caller's hits when no more is served"""
+    holds_refused: bool
+    shards: list[Shard]
+
+
+@dataclass(slots=True, eq=False)
+class Prepared:
+    """The rules for one class of caller, in the policy's order."""
+
+    rules: list[_Timed | LoadRule]
+    tells_quotas: bool
+
+
+class MemoryStore:
+    """Counts for the requests of this process.
+
+    `max_callers` bounds what is held under each rule, at about 150 bytes a caller with one hit. Beyond it callers seen
+    once are forgotten first; those who are refused stay, up to a third of it. `clock` is the middleware's.
+
+    Raises ValueError for a cap below 192 (three generations of 64 shards).
+    """
+
+    def __init__(self, *, max_callers: int = 1_048_576, clock: Callable[[], float] = time.monotonic) -> None:
+        if isinstance(max_callers, bool) or not isinstance(max_callers, int) or max_callers < 3 * SHARDS:
+            raise ValueError(f"MemoryStore(max_callers={max_callers!r}): a whole number from {3 * SHARDS} is needed")
+        self.max_callers = max_callers
+        self._clock = clock  # asked for the end of a pause only, never in a decision
+        self.paused: Pause | None = None
+        self._running = 0
+        self._closed = False
+        self._sleepers = Sleepers()
+        self._hits: dict[str, HitLog] = {}
+
+    @property
+    def load(self) -> int:
+        return self._running
+
+    @property
+    def sleeping(self) -> int:
+        return len(self._sleepers)
+
+    def prepare(self, rules: Sequence[Rule | LoadRule], *, tells_quotas: bool = True) -> Prepared:
+        return Prepared([rule if isinstance(rule, LoadRule) else self._timed(rule) for rule in rules], tells_quotas)
+
+    def _timed(self, rule: Rule) -> _Timed:
+        hits = self._hits.setdefault(rule.name, HitLog(self.max_callers))
+        window = round(rule.seconds * MICROSECONDS)
+        return _Timed(rule, rule.name, int(rule.key), window, rule.at_most * STAMP, rule.holds_refused, hits.shards)
+
+    def admit(
+        self,
+        prepared: Prepared,
+        hashes: Hashes,
+        now: int,
+        rank: int,
+        sleeper: Sleeper | None = None,
+    ) -> Verdict:
+        after = (now + 1).to_bytes(8, "big")
+        if sleeper is not None:
+            if self._closed:
+                return self._refused("load_defer", prepared, hashes, now, sleeper)
+            self._sleepers.called.discard(sleeper)  # the place reserved for it must not stand in its way
+        asked: list[tuple[_Timed, Shard, int, bytes]] = []
+        for rule in prepared.rules:
+            if isinstance(rule, LoadRule):
+                if self._running + len(self._sleepers.called) >= rule.at_most:
+                    return self._no_room(rule, prepared, hashes, now, rank, sleeper)
+                continue
+            key = hashes[rule.key]
+            shard = rule.shards[key % SHARDS]
+            # 1. Forget what has expired.
+            log = shard.young.get(key)
+            if log is None:
+                log = shard.old.get(key, b"")
+            while log and log < after:  # its oldest hit leaves by now: bytes compare from the left
+                log = log[8:]
+            # 2. Compare, in the policy's order (as with the load above).
+            if len(log) >= rule.full:
+                # 3. Hold a refused hit where the rule says so.
+                if rule.holds_refused:
+                    log += (now + rule.window).to_bytes(8, "big")
+                    shard.hold(key, log[-rule.full :], now, rule.window, rule.full)
+                return self._refused(rule.name, prepared, hashes, now, sleeper)
+            asked.append((rule, shard, key, log))
+        # 4. Hold what is served.
+        if sleeper is not None:
+            self._sleepers.remove(sleeper)
+        self._running += 1
+        quotas: list[Quota] = []
+        for rule, shard, key, log in asked:
+            log += (now + rule.window).to_bytes(8, "big")
+            if now < shard.turn_at and len(shard.young) < shard.room:
+                shard.young[key] = log
+            else:
+                shard.hold(key, log, now, rule.window, rule.full)
+            if prepared.tells_quotas:
+                quotas.append((rule.rule, (rule.full - len(log)) // 8, _oldest(log)[0] - now))
+        return Served(quotas) if quotas else SERVED
+
+    def _refused(self, rule: str, prepared: Prepared, hashes: Hashes, now: int, sleeper: Sleeper | None) -> Refused:
+        if sleeper is not None:
+            self.leave(sleeper)
+        return Refused(rule, self._quotas(prepared, hashes, now), self._running + 1)
+
+    def _no_room(
+        self, rule: LoadRule, prepared: Prepared, hashes: Hashes, now: int, rank: int, sleeper: Sleeper | None
+    ) -> Refused:
+        if self._closed or (sleeper is None and len(self._sleepers) >= rule.sleeping_max):
+            return self._refused(rule.name, prepared, hashes, now, sleeper)
+        if sleeper is None:
+            sleeper = self._sleepers.add(rank, rule.at_most)
+        else:
+            self._sleepers.sleep_on(sleeper)
+        return Deferred(rule.name, self._quotas(prepared, hashes, now), self._running + 1, sleeper)
+
+    def _quotas(self, prepared: Prepared, hashes: Hashes, now: int) -> list[Quota]:
+        """What is left under each timed rule, without a hit."""
+        after = (now + 1).to_bytes(8, "big")
+        quotas: list[Quota] = []
+        for rule in prepared.rules:
+            if isinstance(rule, _Timed):
+                key = hashes[rule.key]
+                log = rule.shards[key % SHARDS].find(key)
+                while log and log < after:
+                    log = log[8:]
+                reset = _oldest(log)[0] - now if log else 0
+                quotas.append((rule.rule, (rule.full - len(log)) // 8, reset))
+        return quotas
+
+    def pause(self, seconds: float | None = None, *, early: bool = False) -> None:
+        """Serve nobody but the exempt, for so long or until `resume`; `early`: not even look at who asks."""
+        if seconds is not None and not seconds > 0:
+            raise ValueError(f"pause(seconds={seconds!r}): seconds above 0 are needed, or None for no end")
+        until = None if seconds is None else round((self._clock() + seconds) * MICROSECONDS)
+        self.paused = Pause(until, early)
+
+    def resume(self) -> None:
+        self.paused = None
+
+    def release(self) -> None:
+        self._running -= 1
+        if self._sleepers.waiting:
+            self._sleepers.call(self._running)
+
+    def leave(self, sleeper: Sleeper) -> None:
+        self._sleepers.remove(sleeper)
+        self._sleepers.call(self._running)
+
+    def close(self) -> None:
+        self._closed = True
+        self._sleepers.close()
