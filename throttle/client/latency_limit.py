@@ -18,8 +18,8 @@ PATIENCE, PATIENCE_MAX = 200, 4000
 HEIGHTS, SELDOM = 400, 0.2
 # … and if no other comes within so many answers: the limit would have been found.
 PROOF = 60
-# So many of those at whose height it came are tried next; what the network holds is not in a slot.
-FEWER = 0.93
+# So many of those at whose height it first came are tried next: what the network holds is in no slot.
+FEWER = 0.85
 
 
 class LatencyLimit:
@@ -40,6 +40,7 @@ class LatencyLimit:
         self._patience = PATIENCE
         self._heights: deque[int] = deque(maxlen=HEIGHTS)
         self._before_refusal: float | None = None  # the limit, while slots are only suspected
+        self.is_proven = False  # by a limit that was kept and not refused until it was raised
         self.was_wrong = False  # it was the pace that was refused, both times
 
     def sent(self, height: int) -> bool:
@@ -73,14 +74,16 @@ class LatencyLimit:
             if self._since_refusal < PROOF:
                 self.limit = before
                 self.was_wrong = True
+                self.is_proven = False
                 return False
+            self.is_proven = True
         seldom = sum(1 for served in self._heights if served >= height) <= SELDOM * len(self._heights)
         if height < 3 or not seldom:
             return False
         self._before_refusal = self.limit
         self._since_refusal = 0
         self._patience = min(PATIENCE_MAX, 2 * self._patience)
-        self._change(min(height - 1, int(FEWER * height)), now)
+        self._change(height - 1 if self.is_proven else min(height - 1, int(FEWER * height)), now)
         self._is_starting = False
         return True
 
@@ -88,6 +91,7 @@ class LatencyLimit:
         """Even one alone was refused: that was no matter of slots."""
         if self._before_refusal is not None:
             self.limit, self._before_refusal = self._before_refusal, None
+            self.is_proven = False
 
     def _note_floor(self, latency: float) -> None:
         answers = self._floor_answers = min(self._floor_answers + 1, FLOOR_ANSWERS)

@@ -19,6 +19,7 @@ from random import Random
 from throttle.client.bucket_fit import Epoch, Fit, bucket_fit
 from throttle.client.latency_limit import LatencyLimit
 from throttle.client.pace import rest_seconds
+from throttle.client.quota_pace import QuotaPace
 from throttle.client.send_log import SendLog
 from throttle.rate_limit_fields import Quota
 
@@ -32,7 +33,7 @@ REQUESTS_A_REFUSAL = 75  # at least so many are served between two refusals that
 SLOW_REQUESTS = 150.0  # … divided by the rate: of a slow host's few requests each refusal is a larger share …
 SECONDS_A_REFUSAL = 25.0  # … and so many seconds' worth of a fast one's …
 REST_SHARE = 0.015  # … and so many that what a rest costs beyond the bucket's refill is this share
-BUDGET = 120.0  # requests that earn a refusal; who has overdrawn waits for the next
+BUDGET = 100.0  # requests that earn a refusal; who has overdrawn waits for the next
 UNSURE = 0.1  # a fit this wide is worth an earlier refusal
 DEAR = 4.0  # seconds of rest that make a refusal a thing to avoid
 # -- share
@@ -50,7 +51,7 @@ class SeekingPace:
         random: Random,
         *,
         rate: float = 2.0,
-        rate_min: float = 0.05,
+        rate_min: float = 0.01,
         rate_max: float = 1000.0,
         in_flight_max: int = 100,
     ) -> None:
@@ -89,8 +90,7 @@ class SeekingPace:
         self._strange = 0.0
         self._is_sharing = False
         # quota
-        self._quota_rate = 0.0
-        self._quota_end = float("-inf")
+        self._quota = QuotaPace()
 
     # -- hearing
 
@@ -108,6 +108,7 @@ class SeekingPace:
             self._on_time += 1
         if self.fit is not None:
             self._level = min(self.fit.burst, self._level + self.fit.rates[2] * min(gap, 60.0)) - 1
+        self._quota.sent()
         log.send(now, self.rate, is_late)
         self._steer(now, 0.0 if is_late else min(gap, 60.0))
 
@@ -136,27 +137,24 @@ class SeekingPace:
         if told is None and self._slots.refused(now, height):
             self.in_flight_max = self._slots.limit
             self._slot_epoch = epoch
+            if self._slots.is_proven and self.fit is not None:
+                self.fit = None  # it was slots all the time, and no bucket
+                self._epochs.clear()
             return self._latency
         if self._slot_epoch is not None:
             self.in_flight_max = self._slots.limit
             if self._slots.was_wrong:
                 self._epochs.append(self._slot_epoch)
             self._slot_epoch = None
+        self._window_sent += round(sum(piece[1] for piece in epoch.pieces))
         if told is not None and self._is_countdown(now, told):
             return told
         return self._refit(epoch, told)
 
     def told(self, now: float, quota: Quota, in_flight: int) -> float:
-        # What is in flight is not yet counted by the host.
-        left = quota.remaining - in_flight
-        if left < 1:
-            return quota.seconds if quota.remaining < 1 else 0.0
-        # Seconds are told rounded up, so the earliest end told is the truest.
-        end = now + quota.seconds
-        self._quota_end = min(self._quota_end, end) if now < self._quota_end else end
-        self._quota_rate = left / max(0.05, self._quota_end - now)
+        self._quota.told(now, quota, in_flight)
         self._steer(now, 0.0)
-        return 0.0
+        return self._quota.rest
 
     # -- what a refusal teaches
 
@@ -182,19 +180,18 @@ class SeekingPace:
             lost / REST_SHARE,
         )
         if self._refusals > 3 + self._served / BUDGET:
-            self._plan = max(150.0, settled)
+            self._plan = max(110.0, settled)
         else:
             self._plan = max(40.0, min(75.0, SLOW_REQUESTS / rate), settled * max(0.1, min(1.0, UNSURE / spread)))
         return rest
 
     def _is_countdown(self, now: float, told: float) -> bool:
         """A wait of many requests' time, and not always the same: a window that will be refilled at its end."""
-        self._window_sent += self._log.sent
         start, end = self._window_start or 0.0, now + told
         rate = max(self.rate_min, self._window_sent / max(0.1, end - start))
         is_long = told >= 3 and told * self.rate > 8
         is_new = not 0.9 * self._told < told < 1.1 * self._told
-        is_same = self._window is not None and 0.9 < rate / self._window < 1.1 and (told < 3 or is_new)
+        is_same = self._window is not None and 0.9 < rate / self._window < 1.1 and (told < 3 or is_new) and self._log.sent < 1.1 * self._plan
         held = self._window_sent
         self._told, self._window_start, self._window_sent = told, end, 0
         if not is_same and not (is_long and is_new):
@@ -208,7 +205,7 @@ class SeekingPace:
         lean = 1.02 if held > 300 else 0.985
         self.fit = Fit((0.99 * rate, rate, rate, 1.02 * rate, 1.03 * rate), 1.0, 0)
         self._window_lean = lean
-        self._plan = max(40.0, (3.0 if is_same else 1.2) * held)
+        self._plan = max(40.0, min(160.0 if is_same else 75.0, SLOW_REQUESTS / rate), (3.0 if is_same else 1.2) * held)
         return True
 
     def _reopened(self, sent_at: float) -> None:
@@ -249,8 +246,8 @@ class SeekingPace:
             self._level = min(self.fit.burst, rest * self.fit.rates[2])
 
     def _steer(self, now: float, gap: float) -> None:
-        if now < self._quota_end + 1.0:
-            rate = self._quota_rate
+        if self._quota.is_told(now):
+            rate = self._quota.rate(now)
         elif self._is_sharing:
             rate = self.rate * exp(GROWTH * gap)
         elif self.fit is None:
@@ -283,7 +280,7 @@ class SeekingPace:
         if fit.burst < 2 and progress < 0.75:
             return 0.99 * lower
         if progress < 0.5:
-            rate = low if high > 1.5 * low else min(lower, 0.99 * middle)
+            rate = low if middle < 5 and high > 1.5 * low else min(lower, 0.99 * middle)
         elif progress < 1:
             rate = (lower * upper) ** 0.5
         else:
