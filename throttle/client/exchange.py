@@ -50,31 +50,32 @@ class HostStopped(Refused):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Wait:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WaitForSlot:
     pass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Send:
     retries: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GiveUp:
     error: Refused
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Done:
     place: Place
 
 
+# Frozen dataclasses would be tidier, and cost a microsecond each.
 Step = Wait | WaitForSlot | Send | GiveUp | Done
 Flow = Generator[Step, "float | Answer", None]
 

@@ -97,7 +97,7 @@ class Host:
         self._has_served = False
         self._rate_told = pace.rate
         self._latencies: deque[float] = deque(maxlen=self.politeness.latencies_kept)
-        self._statuses: Counter[str] = Counter()
+        self._statuses: Counter[int | Failure] = Counter()
         self._drops = 0
         self._retries = 0
 
@@ -147,12 +147,13 @@ class Host:
         """The three endings of a place: served, dropped, or neither."""
         now = answer.at
         status = answer.status
-        self._statuses[status.value if isinstance(status, Failure) else str(status)] += 1
+        self._statuses[status] += 1
         ending = answer.ending
-        reason = self._block_reason(answer)
-        if reason is not None:
-            self._stop(now, reason)
-            ending = Ending.NEUTRAL
+        if answer.headers or self.politeness.is_block is not None:
+            reason = self._block_reason(answer)
+            if reason is not None:
+                self._stop(now, reason)
+                ending = Ending.NEUTRAL
         if ending is Ending.FAILED:
             self._failures_in_a_row += 1
             ending = Ending.DROPPED if self._failures_in_a_row >= FAILED_IN_A_ROW_MAX else Ending.NEUTRAL
@@ -202,7 +203,7 @@ class Host:
             resting=self.breaker.state(now),
             p50=ordered[len(ordered) // 2] if ordered else None,
             p95=ordered[int(len(ordered) * 0.95)] if ordered else None,
-            statuses=dict(self._statuses),
+            statuses={_name(status): count for status, count in self._statuses.items()},
             drops=self._drops,
             retries=self._retries,
         )

@@ -35,7 +35,9 @@ SECONDS_A_REFUSAL = 25.0  # … and so many seconds' worth of a fast one's …
 REST_SHARE = 0.015  # … and so many that what a rest costs beyond the bucket's refill is this share
 BUDGET = 100.0  # requests that earn a refusal; who has overdrawn waits for the next
 UNSURE = 0.1  # a fit this wide is worth an earlier refusal
+SLOW_REFUSAL = 2.0  # seconds
 DEAR = 4.0  # seconds of rest that make a refusal a thing to avoid
+BRISK = 40.0  # a second
 # -- share
 GROWTH, CUT = 0.03, 0.6
 STRANGE, STRANGE_FADE = 2.2, 0.75
@@ -114,7 +116,7 @@ class SeekingPace:
 
     def served(self, now: float, sent_at: float, height: int) -> None:
         self._served += 1
-        self._latency += 0.05 * (now - sent_at - self._latency)
+        self._latency += 0.05 * (min(now - sent_at, 4 * self._latency) - self._latency)
         if self._scouts:
             self._reopened(sent_at)
         self._slots.served(now, sent_at, height)
@@ -130,9 +132,11 @@ class SeekingPace:
                 self._slot_epoch = None
             rest = rest_seconds(told, in_a_row, first=1.0)
             return rest if told is not None else rest * self._random.uniform(0.95, 1.05)
+        self._is_rested = True
+        if told is not None and now - sent_at > max(SLOW_REFUSAL, 5 * self._latency):
+            return told  # who counts refuses at once: this was load, and not our pace
         self._refusals += 1
         self._dropped_at = sent_at
-        self._is_rested = True
         epoch = self._log.epoch(sent_at, told)
         if told is None and self._slots.refused(now, height):
             self.in_flight_max = self._slots.limit
@@ -180,7 +184,7 @@ class SeekingPace:
             lost / REST_SHARE,
         )
         if self._refusals > 3 + self._served / BUDGET:
-            self._plan = max(110.0, settled)
+            self._plan = max(160.0 if fit.burst < 2 else 100.0, settled)
         else:
             self._plan = max(40.0, min(75.0, SLOW_REQUESTS / rate), settled * max(0.1, min(1.0, UNSURE / spread)))
         return rest
@@ -205,7 +209,7 @@ class SeekingPace:
         lean = 1.02 if held > 300 else 0.985
         self.fit = Fit((0.99 * rate, rate, rate, 1.02 * rate, 1.03 * rate), 1.0, 0)
         self._window_lean = lean
-        self._plan = max(40.0, min(160.0 if is_same else 75.0, SLOW_REQUESTS / rate), (3.0 if is_same else 1.2) * held)
+        self._plan = max(40.0, min(160.0 if is_same or rate < 0.2 else 75.0, SLOW_REQUESTS / rate), (3.0 if is_same else 1.2) * held)
         return True
 
     def _reopened(self, sent_at: float) -> None:
@@ -252,6 +256,8 @@ class SeekingPace:
             rate = self.rate * exp(GROWTH * gap)
         elif self.fit is None:
             rate = self._seek()
+        elif self.rate > BRISK and self._log.sent % 8:
+            return  # what changes with each request changes little with the next
         else:
             rate = self._hold(self.fit)
         self.rate = max(self.rate_min, min(self.rate_max, rate))
@@ -277,7 +283,7 @@ class SeekingPace:
             return 0.97 * lower
         if self._early > 1 and progress < 0.75:
             return 0.99 * low * 0.93 ** (self._early - 2)
-        if fit.burst < 2 and progress < 0.75:
+        if fit.burst < 2 and progress < 1:
             return 0.99 * lower
         if progress < 0.5:
             rate = low if middle < 5 and high > 1.5 * low else min(lower, 0.99 * middle)
