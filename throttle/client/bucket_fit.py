@@ -3,25 +3,23 @@
 A refusal says: the bucket is empty now. What was accepted since the last one says how it was filled. Buckets of
 many rates and bursts are imagined, each is put through what was sent, and loses weight by the tokens it is wrong:
 empty where a request was accepted, or not empty where one was refused. What weight is left, summed over the
-bursts, is how likely each rate is.
+bursts, is how likely each rate is. The grid is then drawn closer around the heavy ones.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log
 
-# Seconds' worth of tokens that a bucket may hold, but a single token at least, and how unlikely each is held to be
-# beforehand: buckets of almost nothing explain any refusal, and hardly a site has one.
-BURSTS = ((0.0, 3.0), (0.06, 3.0), (0.12, 2.0), (0.25, 1.0), (0.5, 0.0), (0.75, 0.0), (1.0, 0.0), (1.5, 0.0), (2.0, 0.0), (3.0, 1.0))
-# … and in any case what the network's jitter can bring at once, for else it would refuse all the time.
+RATES, BURSTS, PASSES = 16, 10, 3
+# Seconds' worth of tokens that a bucket may hold at first sight …
+BURST_LEAST, BURST_MOST = 0.05, 3.0
+# … but in any case what the network's jitter brings at once: else it would refuse all the time.
 JITTER = 0.05
-RATES = 16
-REFINEMENTS = 2
-# Tokens, squared, that a good bucket is wrong by: a whole one, a hundredth of what was sent …
-NOISE, FULL_NOISE, NOISE_SHARE = 0.15, 0.01, 0.006
-BURST_ERROR, GRID_ERROR = 0.15, 0.3
-# … and how wrong the best bucket may be, per refusal, before older refusals are held to be of another limit.
-MISFIT_MAX = 2.5
+# Tokens, squared, that a good bucket is wrong by: after an empty one, after a full one; and the share of what was
+# sent since. Of a coarse grid more is forgiven.
+EMPTY_NOISE, FULL_NOISE, SENT_NOISE, GRID_NOISE = 0.15, 0.01, 0.006, 0.3
+# How wrong the best bucket may be, and more for each refusal, before older ones are held to be of another limit.
+MISFIT, MISFIT_MORE = 4.0, 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,96 +47,129 @@ class Fit:
 
 def bucket_fit(epochs: Sequence[Epoch]) -> Fit:
     """Of the last of `epochs`, as many as one bucket can explain."""
-    low, high = _bounds(epochs)
-    used = len(epochs)
-    for refinement in range(REFINEMENTS + 1):
-        step = (high / low) ** (1 / (RATES - 1))
-        rates = [low * step**index for index in range(RATES)]
-        points = [(rate, max(1.0 + JITTER * rate, rate * seconds)) for rate in rates for seconds, _ in BURSTS]
-        # The next rate on the grid is wrong by so much, and the true one lies between.
-        error = max(NOISE_SHARE, GRID_ERROR * (step - 1))
-        costs, used = _costs(epochs[len(epochs) - used :], points, error, is_first=refinement == 0)
+    rates = _grid(*_bounds(epochs), RATES)
+    seconds = _grid(BURST_LEAST, BURST_MOST, BURSTS)
+    for turn in range(PASSES):
+        errors = (
+            max(SENT_NOISE, GRID_NOISE * (rates[1] / rates[0] - 1)),
+            max(SENT_NOISE, GRID_NOISE * (seconds[1] / seconds[0] - 1)),
+        )
+        grid = [(rate, max(1.0 + JITTER * rate, rate * second)) for rate in rates for second in seconds]
+        costs, used = _costs(epochs, grid, [_unlikely(second) for second in seconds] * len(rates), errors)
+        if turn == 0:
+            epochs = epochs[len(epochs) - used :]
         least = min(costs)
-        weights = [exp(-0.5 * (cost - least)) for cost in costs]
-        by_rate = [sum(weights[index * len(BURSTS) : (index + 1) * len(BURSTS)]) for index in range(RATES)]
-        heavy = [index for index, weight in enumerate(by_rate) if weight > 0.003 * max(by_rate)]
-        low, high = rates[max(0, heavy[0] - 1)], rates[min(RATES - 1, heavy[-1] + 1)]
+        weights = [exp(0.5 * (least - cost)) for cost in costs]
+        by_rate = [sum(weights[start : start + BURSTS]) for start in range(0, len(weights), BURSTS)]
+        by_burst = [sum(weights[start::BURSTS]) for start in range(BURSTS)]
+        if turn < PASSES - 1:
+            rates = _grid(*_heavy(rates, by_rate), RATES)
+            seconds = _grid(*_heavy(seconds, by_burst), BURSTS)
+    if least > MISFIT + MISFIT_MORE * len(epochs) and len(epochs) > 1:
+        return bucket_fit(epochs[(len(epochs) + 1) // 2 :])  # only the coarse grid could forgive that much
     total = sum(weights)
-    burst = exp(sum(weight * log(point[1]) for weight, point in zip(weights, points, strict=True)) / total)
-    return Fit(_quantiles(rates, by_rate), burst, used)
+    burst = exp(sum(weight * log(point[1]) for weight, point in zip(weights, grid, strict=True)) / total)
+    return Fit(_quantiles(rates, by_rate), burst, len(epochs))
+
+
+def _grid(low: float, high: float, count: int) -> list[float]:
+    step = (high / low) ** (1 / (count - 1))
+    return [low * step**index for index in range(count)]
+
+
+def _heavy(values: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
+    """From just below the first to just above the last that has any weight."""
+    most = max(weights)
+    heavy = [index for index, weight in enumerate(weights) if weight > 0.003 * most]
+    return values[max(0, heavy[0] - 1)], values[min(len(values) - 1, heavy[-1] + 1)]
 
 
 def _bounds(epochs: Sequence[Epoch]) -> tuple[float, float]:
     """Far enough below the slowest and above the fastest that was accepted."""
-    low, high = float("inf"), 0.0
+    low, high = float("inf"), 0.01
     for epoch in epochs:
-        seconds = sum(piece[0] for piece in epoch.pieces) + (epoch.rest or 0.0)
-        count = sum(piece[1] for piece in epoch.pieces)
-        low = min(low, (count + 0.5) / max(seconds + 2.0, 0.01))
-        high = max(high, (count + 1) / max(seconds - (epoch.rest or 0.0), 0.2))
-        high = max(high, *(piece[1] / max(piece[0], 0.2) for piece in epoch.pieces), 0.01)
+        sending = sum(seconds for seconds, _ in epoch.pieces)
+        count = sum(requests for _, requests in epoch.pieces)
+        low = min(low, (count + 0.5) / (sending + (epoch.rest or 0.0) + 2.0))
+        high = max(high, (count + 1) / max(sending, 0.2))
+        high = max([high, *(requests / max(seconds, 0.2) for seconds, requests in epoch.pieces)])
     return low * 0.5, max(high * 1.3, low)
 
 
+def _unlikely(seconds: float) -> float:
+    """What a burst costs beforehand: one of almost nothing explains any refusal, and hardly a site has it."""
+    if seconds < 0.09:
+        return 3.0
+    if seconds < 0.18:
+        return 2.0
+    return 1.0 if seconds < 0.35 or seconds > 2.5 else 0.0
+
+
 def _costs(
-    epochs: Sequence[Epoch], points: Sequence[tuple[float, float]], error: float, is_first: bool
+    epochs: Sequence[Epoch],
+    grid: Sequence[tuple[float, float]],
+    beforehand: Sequence[float],
+    errors: tuple[float, float],
 ) -> tuple[list[float], int]:
     """Each bucket's cost over the newest epochs, as many as some bucket explains, and how many these are."""
-    total = [unlikely for _, unlikely in BURSTS] * RATES
+    total = list(beforehand)
     used = 0
     for epoch in reversed(epochs):
-        added = [cost + _cost(epoch, rate, burst, error) for cost, (rate, burst) in zip(total, points, strict=True)]
-        if is_first and used and min(added) > MISFIT_MAX * (used + 2):
+        added = [cost + _cost(epoch, rate, burst, errors) for cost, (rate, burst) in zip(total, grid, strict=True)]
+        if used and min(added) > MISFIT + MISFIT_MORE * (used + 1):
             break
         total = added
         used += 1
     return total, used
 
 
-def _cost(epoch: Epoch, rate: float, burst: float, error: float) -> float:
-    if epoch.rest is None:
-        level, slack = burst, 0.0
-    else:
-        level, slack = rate * epoch.rest + 0.5, 0.5  # of a token, that the last refusal left
-        if level > burst:
-            level, slack = burst, 0.0
-    cost = since = 0.0  # requests since the level was last sure: the error grows with them
+def _cost(epoch: Epoch, rate: float, burst: float, errors: tuple[float, float]) -> float:
+    """The tokens by which this bucket is wrong about this epoch, squared, in units of the noise."""
+    sent_error, burst_error = errors
     most = burst - 1.0  # right after a request
-    full = FULL_NOISE + (0.4 * JITTER * rate) ** 2 + (BURST_ERROR * most) ** 2
-    sure = full if slack == 0.0 else NOISE
+    full = FULL_NOISE + (0.4 * JITTER * rate) ** 2 + (burst_error * most) ** 2
+    # A refusal leaves a part of a token; what it leaves does not matter where the bucket was full since.
+    level, slack, noise = burst, 0.0, full
+    if epoch.rest is not None and rate * epoch.rest + 0.5 <= burst:
+        level, slack, noise = rate * epoch.rest + 0.5, 0.5, EMPTY_NOISE
+    lacked = sent = since = 0.0  # requests since the level was last sure: the error grows with them
     for seconds, requests in epoch.pieces:
         level += rate * seconds - requests
+        sent += requests
         since += requests
         if level > most:
-            level, slack, since = most, 0.0, 0.0
-            sure = full
+            level, slack, since, noise = most, 0.0, 0.0, full
         elif level < -slack:
-            cost += (level + slack) ** 2 / (sure + (error * (since + 1)) ** 2)
-            level = slack = since = 0.0
-            sure = NOISE
+            lacked -= level + slack
+            level, slack, since, noise = 0.0, 0.0, 0.0, EMPTY_NOISE
+    cost = lacked**2 / (max(EMPTY_NOISE, full) + (sent_error * sent) ** 2)
     level += rate * epoch.gap
     if level > 1.0 + slack:
-        cost += (level - 1.0 - slack) ** 2 / (sure + (error * (since + 1)) ** 2)
+        cost += (level - 1.0 - slack) ** 2 / (noise + (sent_error * (since + 1)) ** 2)
     if epoch.told is not None:
-        # A told wait is the time until a token is there, rounded up. That it is no longer than that is likely
-        # only: a lock-out is told the same way.
-        lacking = 0.9 - level - rate * epoch.told
-        if lacking > 0.0:
-            cost += 3.0 + 20.0 * lacking
-        elif epoch.told >= 2.0 and level + rate * (0.95 * epoch.told - 1.0) > 1.1:
-            cost += 2.0
+        cost += _told_cost(level, rate, epoch.told)
     return cost
+
+
+def _told_cost(level: float, rate: float, told: float) -> float:
+    """A told wait is the time until a token is there, rounded up.
+
+    That a token is there then is sure. That it is no longer than that is likely only: a lock-out is told alike.
+    """
+    lacking = 0.9 - level - rate * told
+    if lacking > 0.0:
+        return 3.0 + 20.0 * lacking
+    return 2.0 if told >= 2.0 and level + rate * (0.95 * told - 1.0) > 1.1 else 0.0
 
 
 def _quantiles(rates: Sequence[float], weights: Sequence[float]) -> tuple[float, float, float, float, float]:
     total = sum(weights)
-    found = []
+    found: list[float] = []
     wanted = [0.05, 0.25, 0.5, 0.75, 0.95]
     below = 0.0
     for rate, weight in zip(rates, weights, strict=True):
         below += weight / total
-        while wanted and below >= wanted[0] - 1e-12:
+        while len(found) < len(wanted) and below >= wanted[len(found)] - 1e-12:
             found.append(rate)
-            wanted.pop(0)
-    found += [rates[-1]] * len(wanted)
+    found += [rates[-1]] * (len(wanted) - len(found))
     return found[0], found[1], found[2], found[3], found[4]

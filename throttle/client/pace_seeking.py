@@ -29,18 +29,20 @@ SOON = 32.0  # a second; beyond it never faster than half of all that was sent, 
 SENT_SHARE = 0.5  # is in flight
 # -- hold
 EPOCHS = 6  # remembered
-REQUESTS_A_REFUSAL = 75  # at least so many are served between two refusals that are sought …
+REQUESTS_A_REFUSAL = 125  # at least so many are served between two refusals that are sought …
 SLOW_REQUESTS = 150.0  # … divided by the rate: of a slow host's few requests each refusal is a larger share …
 SECONDS_A_REFUSAL = 25.0  # … and so many seconds' worth of a fast one's …
-REST_SHARE = 0.015  # … and so many that what a rest costs beyond the bucket's refill is this share
-BUDGET = 100.0  # requests that earn a refusal; who has overdrawn waits for the next
+REST_SHARE = 0.01  # … and so many that what a rest costs beyond the bucket's refill is this share
+BUDGET = 125.0  # requests that earn a refusal; who has overdrawn waits for the next
 UNSURE = 0.1  # a fit this wide is worth an earlier refusal
+UNSURE_LEAST = 0.1
+UNDER, MIDDLE = 0.99, 0.0
 SLOW_REFUSAL = 2.0  # seconds
 DEAR = 4.0  # seconds of rest that make a refusal a thing to avoid
 BRISK = 40.0  # a second
 # -- share
 GROWTH, CUT = 0.03, 0.6
-STRANGE, STRANGE_FADE = 2.2, 0.75
+STRANGE, STRANGE_FADE = 2.1, 0.7
 
 
 class SeekingPace:
@@ -177,16 +179,11 @@ class SeekingPace:
         self._is_dear = rest >= DEAR and spread < 0.2
         # What flows into the bucket while we rest is not lost, as far as it holds that much.
         lost = rest * rate - 0.7 * min(fit.burst, rest * rate)
-        settled = max(
-            REQUESTS_A_REFUSAL,
-            min(160.0, SLOW_REQUESTS / rate),
-            min(200.0, SECONDS_A_REFUSAL * rate),
-            lost / REST_SHARE,
-        )
-        if self._refusals > 3 + self._served / BUDGET:
-            self._plan = max(160.0 if fit.burst < 2 else 100.0, settled)
+        settled = max(REQUESTS_A_REFUSAL, min(200.0, SECONDS_A_REFUSAL * rate), lost / REST_SHARE)
+        if self._refusals > 2 + self._served / BUDGET:
+            self._plan = max(160.0, settled)
         else:
-            self._plan = max(40.0, min(75.0, SLOW_REQUESTS / rate), settled * max(0.1, min(1.0, UNSURE / spread)))
+            self._plan = max(40.0, min(100.0, SLOW_REQUESTS / rate), settled * max(UNSURE_LEAST, min(1.0, UNSURE / spread)))
         return rest
 
     def _is_countdown(self, now: float, told: float) -> bool:
@@ -231,7 +228,7 @@ class SeekingPace:
             rested = sum(epoch.rest or 0.0 for epoch in self._epochs)
             sent = sum(piece[1] for epoch in self._epochs for piece in epoch.pieces)
             self.rate = max(self.rate_min, sent / max(0.1, seconds + rested))
-        elif self._is_sharing and self._strange < 0.15:
+        elif self._is_sharing and self._strange < 0.3:
             self._is_sharing = False
         if self._is_sharing:
             self.rate = max(self.rate_min, self.rate * CUT)
@@ -286,9 +283,9 @@ class SeekingPace:
         if fit.burst < 2 and progress < 1:
             return 0.99 * lower
         if progress < 0.5:
-            rate = low if middle < 5 and high > 1.5 * low else min(lower, 0.99 * middle)
+            rate = low if middle < 5 and high > 1.5 * low else min(lower, UNDER * middle)
         elif progress < 1:
-            rate = (lower * upper) ** 0.5
+            rate = max((lower * upper) ** 0.5, MIDDLE * middle)
         else:
             rate = max(upper, 1.01 * middle)
         # The rest has filled the bucket: spend that over the plan, so that a refusal is due at its end.
