@@ -29,9 +29,9 @@ SOON = 32.0  # a second; beyond it never faster than half of all that was sent, 
 SENT_SHARE = 0.5  # is in flight
 # -- hold
 EPOCHS = 6  # remembered
-REQUESTS_A_REFUSAL = 125  # at least so many are served between two refusals that are sought …
+REQUESTS_A_REFUSAL = 150  # at least so many are served between two refusals that are sought …
 SLOW_REQUESTS = 150.0  # … divided by the rate: of a slow host's few requests each refusal is a larger share …
-SECONDS_A_REFUSAL = 25.0  # … and so many seconds' worth of a fast one's …
+SECONDS_A_REFUSAL = 30.0  # … and so many seconds' worth of a fast one's …
 REST_SHARE = 0.01  # … and so many that what a rest costs beyond the bucket's refill is this share
 BUDGET = 125.0  # requests that earn a refusal; who has overdrawn waits for the next
 UNSURE = 0.1  # a fit this wide is worth an earlier refusal
@@ -41,8 +41,9 @@ SLOW_REFUSAL = 2.0  # seconds
 DEAR = 4.0  # seconds of rest that make a refusal a thing to avoid
 BRISK = 40.0  # a second
 # -- share
-GROWTH, CUT = 0.03, 0.6
-STRANGE, STRANGE_FADE = 2.1, 0.7
+GROWTH, CUT = 0.04, 0.6
+SHARED_LEAST = 1.0  # a second: below it a single refusal weighs too much to tell company by
+STRANGE = 3  # of the last EPOCHS refusals, contradicting those before them
 
 
 class SeekingPace:
@@ -91,7 +92,7 @@ class SeekingPace:
         self._window_start: float | None = None
         self._told = 0.0
         # share
-        self._strange = 0.0
+        self._strange: deque[bool] = deque(maxlen=EPOCHS)
         self._is_sharing = False
         # quota
         self._quota = QuotaPace()
@@ -179,9 +180,9 @@ class SeekingPace:
         self._is_dear = rest >= DEAR and spread < 0.2
         # What flows into the bucket while we rest is not lost, as far as it holds that much.
         lost = rest * rate - 0.7 * min(fit.burst, rest * rate)
-        settled = max(REQUESTS_A_REFUSAL, min(200.0, SECONDS_A_REFUSAL * rate), lost / REST_SHARE)
+        settled = max(REQUESTS_A_REFUSAL, min(250.0, SECONDS_A_REFUSAL * rate), lost / REST_SHARE)
         if self._refusals > 2 + self._served / BUDGET:
-            self._plan = max(160.0, settled)
+            self._plan = max(200.0, settled)
         else:
             self._plan = max(40.0, min(100.0, SLOW_REQUESTS / rate), settled * max(UNSURE_LEAST, min(1.0, UNSURE / spread)))
         return rest
@@ -221,14 +222,15 @@ class SeekingPace:
             self._lock_out = length
 
     def _judge_company(self, is_strange: bool) -> None:
-        self._strange = STRANGE_FADE * self._strange + is_strange
-        if not self._is_sharing and self._strange > STRANGE:
+        self._strange.append(is_strange)
+        strange = sum(self._strange)
+        if not self._is_sharing and strange >= STRANGE and self.rate > SHARED_LEAST:
             self._is_sharing = True
             seconds = sum(piece[0] for epoch in self._epochs for piece in epoch.pieces)
             rested = sum(epoch.rest or 0.0 for epoch in self._epochs)
             sent = sum(piece[1] for epoch in self._epochs for piece in epoch.pieces)
             self.rate = max(self.rate_min, sent / max(0.1, seconds + rested))
-        elif self._is_sharing and self._strange < 0.3:
+        elif self._is_sharing and strange == 0:
             self._is_sharing = False
         if self._is_sharing:
             self.rate = max(self.rate_min, self.rate * CUT)
@@ -281,7 +283,7 @@ class SeekingPace:
         if self._early > 1 and progress < 0.75:
             return 0.99 * low * 0.93 ** (self._early - 2)
         if fit.burst < 2 and progress < 1:
-            return 0.99 * lower
+            return 0.495 * (lower + middle)
         if progress < 0.5:
             rate = low if middle < 5 and high > 1.5 * low else min(lower, UNDER * middle)
         elif progress < 1:

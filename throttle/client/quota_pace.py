@@ -34,9 +34,9 @@ class QuotaPace:
             self._policy_rate = UNDER * quota.limit / quota.window_seconds
         self.rest = 0.0
         if quota.remaining < 1:
-            # At the policy's even rate the next place comes just in time; more rest only where more is told.
-            is_in_time = self._policy_rate is not None and quota.seconds <= 1 / self._policy_rate + 1
-            self.rest = 0.0 if is_in_time else quota.seconds
+            # At the policy's even rate the next place comes just in time, whatever rounding makes of it.
+            interval = 1 / self._policy_rate if self._policy_rate is not None else 0.0
+            self.rest = min(quota.seconds, interval) if quota.seconds <= interval + 1 else quota.seconds
 
     def sent(self) -> None:
         self._left -= 1
@@ -51,5 +51,5 @@ class QuotaPace:
         if self._left < 1:
             return self._policy_rate or 0.5 / seconds
         if self._policy_rate is not None and self._is_sliding:
-            return min(self._policy_rate, self._left / seconds)
+            return self._policy_rate  # «t» is but the time until one more hit leaves
         return self._left / seconds
