@@ -11,14 +11,14 @@ from throttle.client.bucket_fit import Epoch, Fit, bucket_fit
 
 EPOCHS = 6  # remembered
 # A plan has at least so many requests, or so many seconds' worth, but no more than MOST for the seconds' sake …
-LEAST, SECONDS, MOST = 150.0, 30.0, 250.0
+LEAST, SECONDS, MOST = 150.0, 40.0, 300.0
 # … and so many that what a rest costs beyond the bucket's refill is this share.
 REST_SHARE = 0.01
 # A fit wider than UNSURE is worth an earlier refusal: a tenth of the plan at the earliest, and no fewer requests
 # than EARLIEST; a slow host's few requests make each refusal dear, so there SLOW ÷ rate.
 UNSURE, EARLIEST_SHARE, EARLIEST, SLOW = 0.1, 0.1, 40.0, 150.0
 # Requests that earn a refusal. Who has overdrawn waits for OVERDRAWN.
-BUDGET, OVERDRAWN = 125.0, 200.0
+BUDGET, OVERDRAWN = 150.0, 250.0
 # A rest of so many seconds makes a refusal something to avoid.
 DEAR = 4.0
 # After the plan, and this much more, accelerate; a stage lasts so many requests, and until they are answered.
@@ -70,11 +70,8 @@ class HoldPace:
         # What flows into the bucket while we rest is not lost, as far as it holds that much.
         lost = rest * rate - 0.7 * min(self.fit.burst, rest * rate)
         settled = max(LEAST, min(MOST, SECONDS * rate), lost / REST_SHARE)
-        if is_overdrawn:
-            self.plan = max(OVERDRAWN, settled)
-        else:
-            share = max(EARLIEST_SHARE, min(1.0, UNSURE / spread))
-            self.plan = max(EARLIEST, min(100.0, SLOW / rate), settled * share)
+        earliest = OVERDRAWN if is_overdrawn else max(EARLIEST, min(100.0, SLOW / rate))
+        self.plan = max(earliest, settled * max(EARLIEST_SHARE, min(1.0, UNSURE / spread)))
 
     def recall(self) -> bool:
         """Back to what was known before the last refusal, if anything was."""
@@ -124,10 +121,10 @@ class HoldPace:
             return 0.97 * lower
         if self._early > 1 and progress < 0.75:
             # It has been wrong twice: a step lower each time.
-            return 0.99 * low * 0.93 ** (self._early - 2)
+            return 0.99 * (low if high < 1.5 * low else lower) * 0.93 ** (self._early - 2)
         if self.fit.burst < 2 and progress < 1:
-            # A bucket of one token forgives nothing.
-            return 0.99 * (lower + middle) / 2
+            # A bucket of one token forgives nothing, and refuses at the very rate: come up to it slowly.
+            return 0.985 * lower + (upper - 0.985 * lower) * progress
         if progress < 0.5:
             rate = low if middle < 5 and high > 1.5 * low else min(lower, 0.99 * middle)
         elif progress < 1:

@@ -25,12 +25,14 @@ from throttle.client.window_pace import WindowPace
 from throttle.rate_limit_fields import Quota
 
 # Seek: the rate doubles after so many requests, and never before the answers at this rate are in.
-DOUBLE_AFTER = 6
+DOUBLE_AFTER = 4
+# In a window that refuses nothing it rises by so much instead.
+RISE = 1.05
 # Beyond SOON a second it is never more than half of all that was sent, a second: when a quota is spent, what is in
 # flight is refused, too.
 SOON, SENT_SHARE = 32.0, 0.5
 # Refusals that come before any are earned (`hold_pace.BUDGET`).
-FREE_REFUSALS = 2
+FREE_REFUSALS = 1
 # Who counts refuses at once. A refusal that took so many seconds, and latencies, was of load and not of our pace.
 SLOW_REFUSAL, SLOW_LATENCIES = 2.0, 5.0
 # A first refusal without a wait told: so many seconds, and requests' time. A host shut longer than OUTAGE, and not
@@ -121,8 +123,7 @@ class SeekingPace:
                 self._hold.remember(self._slot_epoch)
             self._slot_epoch = None
         accepted = round(sum(requests for _, requests in epoch.pieces))
-        is_held = self._log.sent < self._window.plan
-        if self._window.refused(now, told, self.rate, accepted, is_held):
+        if self._window.refused(now, told, self.rate, accepted):
             assert told is not None
             self._hold.forget()
             return told
@@ -152,8 +153,8 @@ class SeekingPace:
         if self._slot_epoch is not None:  # even one alone was refused: that was no matter of slots
             self._slots.retract()
             self.in_flight_max = self._slots.limit
-            self._refused(self._slot_epoch, None)
-            self._slot_epoch = None
+            epoch, self._slot_epoch, self._scouts = self._slot_epoch, None, 0
+            return self._refused(epoch, None)
         rest = rest_seconds(told, in_a_row, first=REST)
         return rest if told is not None else rest * self._random.uniform(0.95, 1.05)
 
@@ -186,14 +187,19 @@ class SeekingPace:
         elif self._share.is_sharing:
             rate = self._share.rate(self.rate, gap)
         elif self._window.rate is not None:
-            rate = self._window.rate
-            if self._log.sent >= self._window.plan:
-                rate = self._seek()
+            rate = self._window.rate if self._log.sent < self._window.plan else self._rise()
         elif self._hold.fit is not None:
             rate = self._hold.rate(self.rate, self._latency)
         else:
             rate = self._seek()
         self.rate = max(self.rate_min, min(self.rate_max, rate))
+
+    def _rise(self) -> float:
+        """By a little each few requests: one window too many is soon spent."""
+        if self._on_time < max(DOUBLE_AFTER, 2 * self.rate * self._latency):
+            return self.rate
+        self._on_time = 0
+        return self.rate * RISE
 
     def _seek(self) -> float:
         if self._on_time < max(DOUBLE_AFTER, 2 * self.rate * self._latency):

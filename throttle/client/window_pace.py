@@ -7,6 +7,8 @@ What was accepted from one end to the next is what a window holds, exactly; no b
 SECONDS, REQUESTS = 3.0, 8.0
 # Measured again, a window holds the same, give or take this share.
 SAME = 0.1
+# … if it was refused at about this pace. At a much higher one a bucket is emptied, too.
+HELD = 1.06
 # To be refused once at the end of a large window measures it; of a small one that is too large a share.
 LARGE, OVER, UNDER = 300, 1.02, 0.985
 
@@ -26,8 +28,8 @@ class WindowPace:
         if self._start is None:
             self._start = now
 
-    def refused(self, now: float, told: float | None, pace: float, accepted: int, is_held: bool) -> bool:
-        """True if this was a window's end, or its quota spent before. `is_held`: the pace was this one's."""
+    def refused(self, now: float, told: float | None, pace: float, accepted: int) -> bool:
+        """True if this was a window's end, or its quota spent before."""
         self._accepted += accepted
         if told is None:
             return False
@@ -38,7 +40,7 @@ class WindowPace:
         is_long = told >= SECONDS and told * pace > REQUESTS and is_new
         is_same = (
             self._measured is not None
-            and is_held
+            and pace < HELD * self._measured
             and abs(measured / self._measured - 1) < SAME
             and (told < SECONDS or is_new)
         )
