@@ -78,9 +78,7 @@ def quota_told(headers: Mapping[str, str], *, wall_clock: float | None = None) -
     field = headers.get("ratelimit")
     if field is not None:
         policies = dict(_items(headers.get("ratelimit-policy", "")))
-        quotas = [
-            quota for name, numbers in _items(field) if (quota := _quota(numbers, policies.get(name, {})))
-        ]
+        quotas = [quota for name, numbers in _items(field) if (quota := _quota(numbers, policies.get(name, {})))]
         # Of several that allow nothing now, the longest.
         return min(quotas, key=lambda quota: (quota.remaining / quota.seconds, -quota.seconds), default=None)
     for prefix in ("ratelimit-", "x-ratelimit-"):

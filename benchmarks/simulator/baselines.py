@@ -161,7 +161,10 @@ class ThirdDocument:
 
 
 class Oracle:
-    """Knows the host's rate, steps, slots and outages, spends a rested bucket, and keeps a thousandth back (a hundredth of a tiny one)."""
+    """Knows the host's rate, steps, slots and outages, and spends a rested bucket.
+
+    It keeps a thousandth back, a hundredth where the bucket is tiny.
+    """
 
     def __init__(self, situation: Situation, caller: int) -> None:
         self.situation = situation

@@ -190,7 +190,18 @@ def others() -> list[Situation]:
         found.append(workers(f"knee: {count} of {service:g} s", count, queue, service=service))
     for count, service in ((2, 0.2), (4, 0.08), (12, 0.1), (20, 0.2), (40, 0.15)):
         found.append(workers(f"slots: {count} of {service:g} s", count, 0, service=service))
-    for before, after in ((10, 7.7), (20, 5), (30, 2), (12, 4), (2, 2.6), (5, 20), (2, 30), (4, 12), (50, 20), (20, 50)):
+    for before, after in (
+        (10, 7.7),
+        (20, 5),
+        (30, 2),
+        (12, 4),
+        (2, 2.6),
+        (5, 20),
+        (2, 30),
+        (4, 12),
+        (50, 20),
+        (20, 50),
+    ):
         steps = ((0.0, float(before)), (150.0, float(after)))
         found.append(bucket(f"{before:g}→{after:g}/s", steps, max(before, after), step_at=150.0))
     for count, rate in ((2, 8), (3, 30), (4, 6), (5, 50), (8, 40), (10, 100)):

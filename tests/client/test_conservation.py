@@ -70,10 +70,10 @@ def test_slots_and_turns_are_conserved_under_random_cancellation_and_errors(pace
             requests.remove(request)
             served += 1
         elif request.is_sent:
-            status = random.choice([200] * 30 + [404, 429, 503, 500, Failure.TIMEOUT, Failure.CONNECT])
+            status: int | Failure = random.choice([200] * 30 + [404, 429, 503, 500, Failure.TIMEOUT, Failure.CONNECT])
             request.follow(request.flow.send(Answer(now, status, 0.5 if status == 429 else None)), now)
             rest_until = max(rest_until, host.breaker.rest_until if host.breaker.is_resting else 0.0)
-        for waiting in list(requests):
+        for waiting in requests:
             if waiting.woken or waiting.timer <= now:
                 before = host.rest_left(now)
                 waiting.follow(waiting.flow.send(now), now)

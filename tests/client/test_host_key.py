@@ -2,10 +2,10 @@ from random import Random
 
 import pytest
 
+from throttle.client.host import Place
 from throttle.client.host_key import HostKey
 from throttle.client.hosts import Hosts
 from throttle.client.in_flight import Waiter
-from throttle.client.host import Place
 from throttle.client.pace_aimd import AimdPace
 
 

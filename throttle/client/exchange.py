@@ -26,7 +26,7 @@ from throttle.client.in_flight import Waiter
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})  # RFC 9110, 9.2.2
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818  # named for what happened, as its two kinds are
     """The host was not asked, or would not serve."""
 
 
@@ -34,9 +34,7 @@ class HostRests(Refused):
     """The host asked for a longer wait than is allowed; come back in `seconds`."""
 
     def __init__(self, host: str, seconds: float) -> None:
-        super().__init__(
-            f"{host} asks for {seconds:.0f} s of rest, which is more than may be waited; come back then"
-        )
+        super().__init__(f"{host} asks for {seconds:.0f} s of rest, which is more than may be waited; come back then")
         self.seconds = seconds
 
 
@@ -44,9 +42,7 @@ class HostStopped(Refused):
     """The host answers with a block, not a limit: waiting opens no wall."""
 
     def __init__(self, host: str, reason: str) -> None:
-        super().__init__(
-            f"{host} blocks this client ({reason}); slowing down will not help, a person must look"
-        )
+        super().__init__(f"{host} blocks this client ({reason}); slowing down will not help, a person must look")
         self.reason = reason
 
 
@@ -126,9 +122,7 @@ def exchange(
         retries += 1
 
 
-def _turn(
-    host: Host, waiter: Waiter, now: float
-) -> Generator[Step, "float | Answer", tuple[Place | None, float]]:
+def _turn(host: Host, waiter: Waiter, now: float) -> Generator[Step, "float | Answer", tuple[Place | None, float]]:
     """A place, once it is this request's turn; None when there will be none."""
     asked_at = now
     while True:

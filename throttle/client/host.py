@@ -7,7 +7,7 @@ No request leaves but through `ask()`, and every one that leaves comes back thro
 import logging
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 from throttle.client.answer import FAILED_IN_A_ROW_MAX, Answer, Ending, Failure
@@ -32,10 +32,8 @@ TOLD_JITTER, TOLD_JITTER_MAX = 0.05, 0.5
 class Politeness:
     """What is the same for every host."""
 
-    backoff: Backoff = Backoff()
-    wait_max: float = (
-        300.0  # seconds; a host that asks for more makes its requests fail at once, told how long
-    )
+    backoff: Backoff = field(default_factory=Backoff)
+    wait_max: float = 300.0  # seconds; a host that asks for more makes its requests fail at once, told how long
     wall_after: int = 10  # refusals in a row, with nothing ever served, are a wall
     is_block: Callable[[Answer], bool] | None = None  # the caller's own eye for a block
     latencies_kept: int = 200

@@ -43,9 +43,7 @@ class Hosts:
         if host is None:
             if len(self._by_key) >= self._hosts_max:
                 self._drop_one(now)
-            host = Host(
-                key, self._pace(), now, self._random, politeness=self._politeness, on_event=self._on_event
-            )
+            host = Host(key, self._pace(), now, self._random, politeness=self._politeness, on_event=self._on_event)
         self._by_key[key] = host
         return host
 

@@ -12,9 +12,7 @@ class RetryBudget:
 
     __slots__ = ("_balance", "_updated", "reserve", "seconds", "share")
 
-    def __init__(
-        self, now: float, *, share: float = 0.2, reserve: float = 10.0, seconds: float = 60.0
-    ) -> None:
+    def __init__(self, now: float, *, share: float = 0.2, reserve: float = 10.0, seconds: float = 60.0) -> None:
         self.share = share
         self.reserve = reserve
         self.seconds = seconds

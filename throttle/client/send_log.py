@@ -1,6 +1,7 @@
 """What was sent since a host's last rest, in pieces of even pace: the evidence a refusal is judged by."""
 
 from collections import deque
+from itertools import pairwise
 
 from throttle.client.bucket_fit import Epoch
 
@@ -47,5 +48,5 @@ class SendLog:
         before = self._recent[-2 - later] if count and len(self._recent) > later + 1 else sent_at
         points = [point for point in self._points if point[0] <= before and point[1] <= count]
         points.append((before, count))
-        pieces = [(end[0] - start[0], end[1] - start[1]) for start, end in zip(points, points[1:], strict=False)]
+        pieces = [(end[0] - start[0], end[1] - start[1]) for start, end in pairwise(points)]
         return Epoch(self._rest, pieces, sent_at - before, told)
