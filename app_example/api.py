@@ -1,4 +1,4 @@
-"""The JSON Web API under /api, with its description in OpenAPI at /api/openapi.json.
+"""The JSON Web API under /api: its reading part, with its description in OpenAPI at /api/openapi.json.
 
 It is an application of its own, mounted in the site, so that its errors are JSON (RFC 9457) and not pages.
 """
@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import FastAPI, HTTPException, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from app_example import library, related
+from app_example.api_posts import posts
+from app_example.fields import UnfitError
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
     from app_example.database import Database
 
 Thing = TypeVar("Thing")
@@ -82,6 +86,8 @@ def web_api(database: Database) -> FastAPI:
         exception_handlers={
             StarletteHTTPException: _http_problem,
             RequestValidationError: _validation_problem,
+            UnfitError: _unfit_problem,
+            Exception: _failure,
         },
     )
 
@@ -133,7 +139,7 @@ def web_api(database: Database) -> FastAPI:
 
     @api.get("/users/{name}/related")
     def related_users(name: str) -> list[RelatedUserOut]:
-        """The users most like this one, by shared tags. This takes the site about a second of work."""
+        """The users most like this one, by shared tags. This costs the site up to a second of work."""
         with database.connection() as connection:
             user = _found(library.user(connection, name), "user")
             return [
@@ -146,7 +152,30 @@ def web_api(database: Database) -> FastAPI:
                 for other in related.related_users(connection, user)
             ]
 
+    @api.get("/", include_in_schema=False)
+    def description() -> RedirectResponse:
+        return RedirectResponse("/web-api")
+
+    api.include_router(posts(database))
     return api
+
+
+class HeadAsGet:
+    """Answers HEAD with what GET would answer, without its body (RFC 9110, 9.3.2). FastAPI adds no HEAD."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_without_body(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                message = {**message, "body": b""}
+            await send(message)
+
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            await self.app({**scope, "method": "GET"}, receive, send_without_body)
+        else:
+            await self.app(scope, receive, send)
 
 
 def problem(status: int, title: str, headers: Mapping[str, str] | None = None, **members: object) -> JSONResponse:
@@ -183,3 +212,12 @@ async def _http_problem(request: Request, error: Any) -> JSONResponse:
 async def _validation_problem(request: Request, error: Any) -> JSONResponse:
     faults = [{"where": list(fault["loc"]), "fault": fault["msg"]} for fault in error.errors()]
     return problem(422, "The request does not fit the API's description.", faults=faults)
+
+
+async def _unfit_problem(request: Request, error: Any) -> JSONResponse:
+    faults = [{"where": ["body", field], "fault": fault} for field, fault in error.faults.items()]
+    return problem(422, str(error), faults=faults)
+
+
+async def _failure(request: Request, error: Exception) -> JSONResponse:
+    return problem(500, "Something went wrong here. Trying again later may help.")

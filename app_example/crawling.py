@@ -24,6 +24,7 @@ Disallow: /api/
 Disallow: /log-in
 Disallow: /sign-up
 Disallow: /post
+Disallow: /account
 Crawl-delay: {delay}
 
 Sitemap: {site}/sitemap.xml

@@ -19,7 +19,7 @@ from app_example import arxiv
 
 SCHEMA = (resources.files(__package__) / "schema.sql").read_text("utf-8")
 APPLICATION_ID = 0x4C494231  # «LIB1» in the file's header: this site's file, not another program's
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 BUSY_SECONDS = 30.0  # longer than the first run takes on a slow disk, since another worker may be at it
 
 
@@ -163,8 +163,8 @@ def _build(connection: sqlite3.Connection) -> None:
             user_id = _numbered(connection, users, name, new_user, name, author, paper.posted)
             posts += 1
             connection.execute(
-                "INSERT INTO posts (id, user_id, paper_id, posted) VALUES (?, ?, ?, ?)",
-                (posts, user_id, paper_id, paper.posted),
+                "INSERT INTO posts (id, user_id, paper_id, posted, changed) VALUES (?, ?, ?, ?, ?)",
+                (posts, user_id, paper_id, paper.posted, paper.posted),
             )
             connection.executemany(
                 "INSERT INTO post_tags (post_id, tag_id) VALUES (?, ?)",

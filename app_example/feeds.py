@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 
 MAX_AGE_SECONDS = 300
 
-# Whatever changes in a feed changes one of these; the number of a post is never given twice.
-STATE = "SELECT count(*), coalesce(max(posts.id), 0), coalesce(max(posted), 0) FROM posts"
-TAG_STATE = f"{STATE} JOIN post_tags ON post_id = posts.id WHERE tag_id = ?"
-USER_STATE = f"{STATE} WHERE user_id = ?"
+# Whatever changes in a feed changes one of these: the posts of its papers, by whomever. A post that is changed
+# gets a new number, and no number is given twice; so with the same count and the same highest number, nothing
+# came, went or changed.
+STATE = "SELECT count(*), coalesce(max(posts.id), 0), coalesce(max(changed), 0) FROM posts"
+TAG_STATE = f"""
+    {STATE} WHERE paper_id IN (SELECT paper_id FROM posts JOIN post_tags ON post_id = posts.id WHERE tag_id = ?)
+"""
+USER_STATE = f"{STATE} WHERE paper_id IN (SELECT paper_id FROM posts WHERE user_id = ?)"
 
 
 class Feeds:

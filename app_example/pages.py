@@ -57,7 +57,7 @@ class Pages:
     def paper(self, request: Request) -> Response:
         """One paper: abstract, tags, who posted it, what they said."""
         with self.database.connection() as connection:
-            entry = library.paper(connection, _row_number(request.path_params["paper_id"]))
+            entry = library.paper(connection, row_number(request.path_params["paper_id"]))
             if entry is None:
                 raise HTTPException(404, "There is no such paper.")
             return render(request, "paper.html", paper=entry, comments=library.comments(connection, entry.id))
@@ -127,6 +127,6 @@ def _existing(page: library.Page) -> library.Page:
     return page
 
 
-def _row_number(text: str) -> int:
+def row_number(text: str) -> int:
     """A row's number; 0, which no row has, for anything that SQLite could not hold."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else 0

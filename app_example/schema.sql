@@ -1,7 +1,7 @@
 -- The library: papers, who posted them, and under which tags.
 
 CREATE TABLE papers (
-  id       INTEGER PRIMARY KEY,
+  id       INTEGER PRIMARY KEY AUTOINCREMENT,  -- the number in the address of its page, never given twice
   url      TEXT NOT NULL UNIQUE,
   title    TEXT NOT NULL,
   authors  TEXT NOT NULL DEFAULT '',
@@ -20,11 +20,12 @@ CREATE TABLE users (
 );
 
 CREATE TABLE posts (
-  id       INTEGER PRIMARY KEY,
+  id       INTEGER PRIMARY KEY AUTOINCREMENT,  -- never given twice, and a new one at each change: feeds go by it
   user_id  INTEGER NOT NULL REFERENCES users,
   paper_id INTEGER NOT NULL REFERENCES papers,
   comment  TEXT NOT NULL DEFAULT '',
   posted   INTEGER NOT NULL,
+  changed  INTEGER NOT NULL,
   UNIQUE (user_id, paper_id)
 );
 CREATE INDEX posts_by_paper ON posts (paper_id);
@@ -42,10 +43,18 @@ CREATE TABLE post_tags (
 ) WITHOUT ROWID;
 CREATE INDEX post_tags_by_tag ON post_tags (tag_id, post_id);
 
+CREATE TABLE sessions (
+  id      TEXT PRIMARY KEY,             -- SHA-256, in hex, of what the signed cookie holds
+  user_id INTEGER NOT NULL REFERENCES users,
+  begun   INTEGER NOT NULL
+);
+CREATE INDEX sessions_by_user ON sessions (user_id);
+
 CREATE TABLE tokens (
   id      TEXT PRIMARY KEY,             -- the public half of a Web API token
   user_id INTEGER NOT NULL REFERENCES users,
   digest  BLOB NOT NULL,                -- SHA-256 of the secret half
+  purpose TEXT NOT NULL,
   made    INTEGER NOT NULL
 );
 CREATE INDEX tokens_by_user ON tokens (user_id);

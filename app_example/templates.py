@@ -14,6 +14,7 @@ import jinja2
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse
 
+from app_example import sessions
 from app_example.library import MARK_BEGIN, MARK_END
 
 if TYPE_CHECKING:
@@ -30,14 +31,19 @@ def render(
     **context: Any,
 ) -> HTMLResponse:
     """A page of the site, from a template and what it shows."""
-    session = request.scope.get("session", {})
+    has_session = "session" in request.scope  # the throttle's refusals come before there is one
     html = ENVIRONMENT.get_template(template).render(
         path=request.url.path,
         status=status,
-        logged_in=request.session.get("user") if session else None,
+        has_session=has_session,
+        logged_in=request.session.get(sessions.USER) if has_session else None,
+        csrf_token=lambda: sessions.csrf_token(request),
         **context,
     )
-    return HTMLResponse(html, status, headers)
+    answer = HTMLResponse(html, status, headers)
+    if has_session and request.session:  # it shows a name, or a form's token: nobody else's business
+        answer.headers["Cache-Control"] = "private, no-cache"
+    return answer
 
 
 def text(template: str, **context: Any) -> str:

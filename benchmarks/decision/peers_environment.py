@@ -12,7 +12,7 @@ REQUIREMENTS = ROOT / "benchmarks" / "peers.txt"
 INSTALLED = PEERS / ".installed"
 
 
-def is_ours() -> bool:
+def is_entered() -> bool:
     """This process runs in the peers' environment."""
     return Path(sys.prefix).resolve() == PEERS.resolve()
 

@@ -95,8 +95,8 @@ def behind(middleware: Any, **options: Any) -> Starlette:
     return app
 
 
-def throttle(clock: Clock, *, fields: bool = False, max_callers: int = 1_048_576) -> Starlette:
-    store = MemoryStore(max_callers=max_callers)
+def throttle(clock: Clock, *, fields: bool = False, store: MemoryStore | None = None) -> Starlette:
+    store = MemoryStore() if store is None else store
     return behind(ThrottleMiddleware, store=store, clock=clock.read, rate_limit_fields=fields)
 
 

@@ -5,17 +5,16 @@ from typing import Any
 
 Scope = dict[str, Any]
 
-_AFTER_AGENT = b"""accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8
-sec-fetch-site: same-origin
-sec-fetch-mode: navigate
-sec-fetch-user: ?1
-sec-fetch-dest: document
-referer: https://papers.example/search?q=crawlers
-accept-encoding: gzip, deflate, br, zstd
-accept-language: en-GB,en;q=0.9,de;q=0.8
-cookie: session=eyJ1c2VyIjogbnVsbCwgInNlZW4iOiAxNzYzNjQwMDAwfQ.aR7x; theme=dark"""
+_CHROME = (
+    b"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36"
+)
+_FIREFOX = b"Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"
+_SAFARI = (
+    b"Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
+    b"Version/18.6 Mobile/15E148 Safari/604.1"
+)
 
-# In the order in which each browser sends them: a reader of headers meets the agent third in Firefox, eighth in Chrome.
+# In about the order in which each browser sends them: the agent stands second in Firefox, seventh in Chrome.
 BROWSERS = (
     b"""host: papers.example
 connection: keep-alive
@@ -23,21 +22,42 @@ sec-ch-ua: "Chromium";v="142", "Google Chrome";v="142", "Not_A Brand";v="99"
 sec-ch-ua-mobile: ?0
 sec-ch-ua-platform: "Windows"
 upgrade-insecure-requests: 1
-user-agent: Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36
-"""
-    + b"\n".join(line for line in _AFTER_AGENT.split(b"\n") if not line.startswith((b"referer", b"sec-fetch-user"))),
+user-agent: %b
+accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8
+sec-fetch-site: same-origin
+sec-fetch-mode: navigate
+sec-fetch-dest: document
+accept-encoding: gzip, deflate, br, zstd
+accept-language: en-GB,en;q=0.9,de;q=0.8
+cookie: session=eyJ1c2VyIjogbnVsbCwgInNlZW4iOiAxNzYzNjQwMDAwfQ.aR7x; theme=dark"""
+    % _CHROME,
     b"""host: papers.example
-user-agent: Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0
-"""
-    + _AFTER_AGENT
-    + b"\nupgrade-insecure-requests: 1\npriority: u=0, i",
-    b"""host: papers.example
+user-agent: %b
+accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8
+accept-language: en-GB,en;q=0.5
+accept-encoding: gzip, deflate, br, zstd
+referer: https://papers.example/search?q=crawlers
 connection: keep-alive
+cookie: session=eyJ1c2VyIjogbnVsbCwgInNlZW4iOiAxNzYzNjQwMDAwfQ.aR7x; theme=dark
 upgrade-insecure-requests: 1
-user-agent: Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.6 \
-Mobile/15E148 Safari/604.1
-"""
-    + _AFTER_AGENT,
+sec-fetch-dest: document
+sec-fetch-mode: navigate
+sec-fetch-site: same-origin
+priority: u=0, i"""
+    % _FIREFOX,
+    b"""host: papers.example
+accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8
+sec-fetch-site: same-origin
+sec-fetch-dest: document
+accept-language: en-GB,en;q=0.9
+sec-fetch-mode: navigate
+user-agent: %b
+referer: https://papers.example/search?q=crawlers
+accept-encoding: gzip, deflate, br
+priority: u=0, i
+cookie: session=eyJ1c2VyIjogbnVsbCwgInNlZW4iOiAxNzYzNjQwMDAwfQ.aR7x; theme=dark
+connection: keep-alive"""
+    % _SAFARI,
 )
 BOTS = (
     b"""host: papers.example

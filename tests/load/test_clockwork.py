@@ -8,7 +8,7 @@ from tests import virtual_clock
 from throttle.load.answer import Answer
 from throttle.load.clockwork import Clockwork
 from throttle.load.crowd import FILES, PEOPLE, Ask, Caller
-from throttle.load.polite import Get, Wait
+from throttle.load.flows import Get, Wait
 from throttle.load.report import Report
 
 PERSON = Caller(PEOPLE, "127.0.1.1", "a browser")

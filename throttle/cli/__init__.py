@@ -47,6 +47,8 @@ COMMANDS = {
             "uvicorn",
         ),
     ),
+    "replay": Command("throttle.cli.replay", "show what the throttle would have done to yesterday's access log"),
+    "check": Command("throttle.cli.check", "say in sentences what a configuration file does, or what is wrong with it"),
 }
 
 

@@ -26,6 +26,7 @@ from throttle.load.crowd import (
     PEOPLE,
     POLITE_AGENT,
     POLITE_CRAWLER,
+    RUDE_AGENT,
     RUDE_CRAWLER,
     Ask,
     Caller,
@@ -34,7 +35,7 @@ from throttle.load.crowd import (
     people,
     rude_crawler,
 )
-from throttle.load.polite import polite_crawl
+from throttle.load.flows import greedy_crawl, polite_crawl
 from throttle.load.report import Report
 from throttle.load.wire import Wire, has_loopback_network
 
@@ -42,15 +43,15 @@ TRAFFIC_SECONDS = 30.0
 SEED = 2004
 PEOPLE_COUNT, THINK_SECONDS = 20, 6.0
 FEED_EVERY_SECONDS = 3.0
-RUDE_RATE, RUDE_ADDRESSES, RUDE_MOVES = 40.0, 8, 4
+RUDE_RATE, RUDE_ADDRESSES, RUDE_CONNECTIONS = 25.0, 8, 16
 SEARCHES = ("open+access", "citation+analysis", "peer+review", "metadata", "%22digital+library%22")
 
 CROWD = f"""\
   {PEOPLE_COUNT} people, who read each page for {THINK_SECONDS:g} s;
   a feed reader, which asks every {FEED_EVERY_SECONDS:g} s;
   a polite crawler, which keeps to the Crawl-delay of robots.txt and to every Retry-After;
-  a rude one: {RUDE_RATE:g} requests a second from {RUDE_ADDRESSES} addresses, then from {RUDE_ADDRESSES} others,
-  and soon for the dearest pages."""
+  a rude one: {RUDE_RATE:g} requests a second from {RUDE_ADDRESSES} addresses, whatever it is told, and soon from
+  {RUDE_CONNECTIONS} others for the dearest pages, one after the other without a pause."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,9 +108,12 @@ def _shared_out(total: float | None) -> tuple[float, float]:
 async def _traffic(site: DemoSite, wire: Wire, report: Report, seconds: float, drain: float, screen: Screen) -> None:
     places = await _places(wire)
     crawler = Caller(POLITE_CRAWLER, "127.0.3.1", POLITE_AGENT)
-    flow = polite_crawl(("/sitemap.xml", *places.pages))
+    flows = [(0.0, crawler, polite_crawl(("/sitemap.xml", *places.pages)))]
+    for number in range(RUDE_CONNECTIONS):
+        caller = Caller(RUDE_CRAWLER, f"127.0.5.{1 + number}", RUDE_AGENT)
+        flows.append((seconds / 5, caller, greedy_crawl(Random(number), places.expensive)))
     async with screen.progress(report, seconds):
-        work = Clockwork(wire, report).run(_plan(places, seconds), [(0.0, crawler, flow)], seconds=seconds, drain=drain)
+        work = Clockwork(wire, report).run(_plan(places, seconds), flows, seconds=seconds, drain=drain)
         clockwork = asyncio.create_task(work)
         try:
             while not clockwork.done():
@@ -125,7 +129,7 @@ def _plan(places: Places, seconds: float) -> Iterator[Ask]:
     random = Random(SEED)
     yield from people(random, places, seconds, count=PEOPLE_COUNT, think_seconds=THINK_SECONDS)
     yield from feed_reader(places, seconds, every=FEED_EVERY_SECONDS)
-    yield from rude_crawler(random, places, seconds, rate=RUDE_RATE, addresses=RUDE_ADDRESSES, moves=RUDE_MOVES)
+    yield from rude_crawler(random, places, seconds, rate=RUDE_RATE, addresses=RUDE_ADDRESSES)
 
 
 async def _places(wire: Wire) -> Places:
@@ -160,8 +164,8 @@ def _serve_on(site: DemoSite, screen: Screen, until: float | None) -> None:
     if left is not None and left <= 0:
         return
     how_long = "until Ctrl-C" if left is None else f"for {left:.0f} s more"
-    screen.say(f"The site stays at {site.address} {how_long}.")
     with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
+        screen.say(f"The site stays at {site.address} {how_long}.")
         site.process.wait(left)
         _expect_alive(site)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from throttle.load.answer import Answer
 from throttle.load.crowd import Ask, Caller, files_of
-from throttle.load.polite import Flow, Wait
+from throttle.load.flows import Flow, Wait
 from throttle.load.report import Report
 
 Send = Callable[[Caller, str], Awaitable[Answer]]

@@ -1,7 +1,6 @@
 """Who comes, and what they ask for when: plans drawn from a seed before anything is sent. No I/O.
 
-People, feed readers and rude crawlers keep to a plan whatever is answered. A polite crawler cannot, since it does as
-it is told: it is in `polite.py`.
+What keeps to a plan whatever is answered is here. What waits for an answer before it asks again is in `flows.py`.
 """
 
 import re
@@ -85,18 +84,9 @@ def feed_reader(places: Places, seconds: float, *, every: float) -> Iterator[Ask
         yield Ask(turn * every, caller, places.feeds[turn % len(places.feeds)])
 
 
-def rude_crawler(
-    random: Random, places: Places, seconds: float, *, rate: float, addresses: int, moves: int
-) -> Iterator[Ask]:
-    """`rate` requests a second; reads no robots.txt, waits for nothing, moves on to fresh addresses so many times.
-
-    It works from `addresses` at a time, two of them without a name. At its first ones it takes all pages as they come,
-    which rate limits stop; then mostly the expensive ones, which load the site before any address has asked often.
-    """
-    count = int(seconds * rate)
-    for turn in range(count):
-        move = turn * (moves + 1) // count
+def rude_crawler(random: Random, places: Places, seconds: float, *, rate: float, addresses: int) -> Iterator[Ask]:
+    """`rate` requests a second from `addresses`, two of them without a name; reads no robots.txt, waits for nothing."""
+    for turn in range(int(seconds * rate)):
         seat = random.randrange(addresses)
-        caller = Caller(RUDE_CRAWLER, f"127.0.{4 + move % 250}.{1 + seat}", "" if seat < 2 else RUDE_AGENT)
-        is_expensive = move > 0 and random.random() < 0.7
-        yield Ask(turn / rate, caller, random.choice(places.expensive if is_expensive else places.pages))
+        caller = Caller(RUDE_CRAWLER, f"127.0.4.{1 + seat}", "" if seat < 2 else RUDE_AGENT)
+        yield Ask(turn / rate, caller, random.choice(places.pages))

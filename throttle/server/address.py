@@ -21,10 +21,11 @@ class Networks:
     """A set of networks, asked whether an address is in it.
 
     `unix` stands for a peer without an address, as behind a unix socket; `*` for everybody.
+    With `ipv6_prefix`, narrower IPv6 networks are widened to it, since that is how callers count.
     Raises ValueError for a text that is no address and no network.
     """
 
-    def __init__(self, texts: Iterable[str], what: str) -> None:
+    def __init__(self, texts: Iterable[str], what: str, ipv6_prefix: int = 128) -> None:
         if isinstance(texts, str):
             raise ValueError(f"{what}={texts!r}: a list of addresses or networks is needed, not one string")
         self._nets: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
@@ -36,7 +37,10 @@ class Networks:
                 self._nets += [ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0")]
             elif text != "unix":
                 try:
-                    self._nets.append(ipaddress.ip_network(text, strict=False))
+                    net = ipaddress.ip_network(text, strict=False)
+                    if net.version == 6 and net.prefixlen > ipv6_prefix:
+                        net = net.supernet(new_prefix=ipv6_prefix)
+                    self._nets.append(net)
                 except ValueError as error:
                     raise ValueError(f"{what}: {text!r} is no address and no network ({error})") from None
         self._holds = lru_cache(maxsize=1024)(self._is_in_one)
@@ -78,10 +82,6 @@ class AddressReader:
         forwarded_header: str | None = None,
         ipv6_prefix: int = 64,
     ) -> None:
-        if isinstance(ipv6_prefix, bool) or not isinstance(ipv6_prefix, int) or not 16 <= ipv6_prefix <= 128:
-            raise ValueError(f"ipv6_prefix={ipv6_prefix!r}: a whole number from 16 to 128 is needed")
-        if forwarded_header is not None and forwarded_header.lower() not in HEADERS:
-            raise ValueError(f"forwarded_header={forwarded_header!r}: one of {', '.join(HEADERS)} is needed")
         self._trusted = Networks(trusted_proxies, "trusted_proxies")
         self.reads_headers = bool(self._trusted)
         """if not, the socket's address is all there is"""

@@ -1,89 +1,128 @@
-"""The class of an agent: a browser, a known crawler, or an assumed bot.
+"""The class of a caller by its User-Agent: browser, known crawler, or assumed bot.
 
-The lists are data below. Every agent is hostile: it is cut before it is decoded or hashed, and the cache is bounded.
+`classify` is what the middleware asks on each request. A `Classifier` of one's own has own lists, and a table
+of names that can be refreshed at run time. Neither raises, whatever the bytes, nor costs more for longer
+ones.
 """
 
+import os
 import re
-from dataclasses import dataclass
-from enum import Enum
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
 
-LONGEST = 512
-"""bytes of an agent that are looked at; the rest cannot change its class"""
+from throttle.server.agent_cache import LONGEST, AgentCache, cut
+from throttle.server.agent_class import UNLISTED, WHYS, Agent, CallerClass
+from throttle.server.agent_rules import judge
+from throttle.server.agent_table import SHIPPED, Table, TableError, read_table
 
+__all__ = [
+    "LONGEST",
+    "UNLISTED",
+    "WHYS",
+    "Agent",
+    "CallerClass",
+    "Classifier",
+    "TableError",
+    "classify",
+    "cut",
+    "describe",
+]
 
-class CallerClass(Enum):
-    """Who asks, as the page tells callers apart."""
-
-    BROWSER = "browser"
-    KNOWN_CRAWLER = "known crawler"
-    ASSUMED_BOT = "assumed bot"
-
-    def __init__(self, label: str) -> None:
-        self.is_browser = label == "browser"
-        self.is_known_crawler = label == "known crawler"
-        self.is_assumed_bot = label == "assumed bot"
-
-
-@dataclass(frozen=True, slots=True)
-class Agent:
-    """What a User-Agent says of its sender."""
-
-    caller_class: CallerClass
-    crawler: str | None
-    """the name of the matched crawler; `-` for a blank agent; None for all others"""
-    why: str
-    """which rule decided; never text from the caller"""
+Names = Iterable[str | re.Pattern[str]]
 
 
-KNOWN_CRAWLERS = re.findall(
-    r"\S+",
-    "AhrefsBot Amazonbot anthropic-ai Applebot archive.org_bot Baiduspider bingbot BLEXBot Bytespider CCBot "
-    "ChatGPT-User ClaudeBot Claude-SearchBot Claude-User DataForSeoBot DotBot DuckDuckBot facebookexternalhit "
-    "GoogleOther Googlebot Google-InspectionTool GPTBot ia_archiver LinkedInBot meta-externalagent MJ12bot msnbot "
-    "OAI-SearchBot PerplexityBot PetalBot Pinterestbot Qwantify SemrushBot SeznamBot Slurp Sogou Twitterbot "
-    "YandexBot Yeti",
-)
+class Classifier(AgentCache):
+    """Classifies agents by own lists first, then by the rules and the table of names.
 
-_CRAWLER = re.compile("|".join(re.escape(name) for name in KNOWN_CRAWLERS), re.IGNORECASE)
-_NAMES = {name.lower(): name for name in KNOWN_CRAWLERS}
-# Connotea's own list of browsers: an engine's name behind Mozilla, Opera, and the two text browsers.
-_BROWSER = re.compile(r"Mozilla/[\d.]+ .*(Gecko|KHTML|MSIE|Trident)|Opera/[\d.]+\b|Lynx/[\d.]+|Links\b|w3m/")
-# A robot's usual words, and the contact address it leaves behind a browser's name.
-_ROBOT = re.compile(r"bot\b|crawl|spider|slurp|\+?https?://|@", re.IGNORECASE)
-_PHONE_NAMED_BOT = re.compile(r"\b(CUBOT|POWER BOT)\b", re.IGNORECASE)
+    crawlers, bots, browsers: own lists, asked in this order. A string is a name, found as whole words in
+    whatever case; a compiled pattern is searched for in the agent, decoded as latin-1. (Connotea:
+    THROTTLE_FOR and ANTI_THROTTLE_FOR.) table: a file in the form of `agent_table.txt`, in place of the
+    shipped one; TableError if it can't be used.
+    """
+
+    __slots__ = ("_own", "_table")
+
+    def __init__(
+        self,
+        *,
+        crawlers: Names = (),
+        bots: Names = (),
+        browsers: Names = (),
+        table: str | os.PathLike[str] | None = None,
+        entries: int = 4096,
+        size: int = 1 << 20,
+    ) -> None:
+        super().__init__(self._judge_agent, entries, size)
+        self._own = (
+            *_own_list("crawlers", CallerClass.KNOWN_CRAWLER, crawlers),
+            *_own_list("bots", CallerClass.ASSUMED_BOT, bots),
+            *_own_list("browsers", CallerClass.BROWSER, browsers),
+        )
+        self._table = _shipped_table() if table is None else read_table(table)
+
+    def refresh(self, table: str | os.PathLike[str]) -> int:
+        """Take the names from this file from now on, and say how many there are.
+
+        TableError, one line that tells the file, the line and what is wrong, if it can't be used; then the
+        table in use stays. Reading takes some milliseconds: call it off the request path.
+        """
+        self._table = read_table(table)
+        self.clear()
+        return self._table.names
+
+    def _judge_agent(self, raw: bytes) -> Agent:
+        if self._own:
+            text = raw.decode("latin-1")
+            for pattern, agent in self._own:
+                if pattern.search(text):
+                    return agent
+        return judge(raw, self._table)
 
 
-@lru_cache(maxsize=4096)
-def _classify(agent: bytes) -> Agent:
-    text = agent.decode("latin-1").strip()
-    if text in ("", "-"):
-        return Agent(CallerClass.KNOWN_CRAWLER, "-", "blank")
-    if match := _CRAWLER.search(text):
-        return Agent(CallerClass.KNOWN_CRAWLER, _NAMES[match[0].lower()], "known name")
-    if not _BROWSER.match(text):
-        return Agent(CallerClass.ASSUMED_BOT, None, "on no browser list")
-    if _ROBOT.search(_PHONE_NAMED_BOT.sub("", text)):
-        return Agent(CallerClass.ASSUMED_BOT, None, "robot's word")
-    return Agent(CallerClass.BROWSER, None, "browser list")
+@cache
+def _shipped_table() -> Table:
+    return read_table(SHIPPED)
 
 
-def classify(raw: bytes) -> Agent:
-    """The class of a User-Agent header as the server hands it over; blank is the known crawler `-`."""
-    return _classify(raw[:LONGEST])
+def _own_list(option: str, caller_class: CallerClass, names: Names) -> Iterator[tuple[re.Pattern[str], Agent]]:
+    if isinstance(names, str | re.Pattern):
+        raise TypeError(f"{option}: should be a list of names and patterns; write [{names!r}]")
+    for name in names:
+        if isinstance(name, re.Pattern) and isinstance(name.pattern, str):
+            pattern, label = name, name.pattern
+        elif isinstance(name, str) and name.strip():
+            label = name.strip()
+            pattern = re.compile(rf"(?<![a-z0-9]){re.escape(label)}(?![a-z0-9])", re.IGNORECASE)
+        else:
+            raise TypeError(f"{option}: should hold names and compiled patterns of text, not {name!r}")
+        yield pattern, Agent(caller_class, label if caller_class.is_known_crawler else None, "own list")
+
+
+classify = Classifier().classify
+"""The class of an agent, by the shipped table."""
+
+
+def describe(raw: bytes) -> str:
+    """The agent's name for people, such as "Chrome on Windows" or "Googlebot".
+
+    At most 80 letters, digits and " .+-/_", so it may stand in any log or page. By the `user-agents` package, which
+    takes milliseconds: for reports, not for each request.
+    """
+    return _describe(cut(raw))
 
 
 @lru_cache(maxsize=512)
-def describe(raw: bytes) -> str:
-    """A name for people, such as «Chrome on Windows»; for logs and reports, never on the way of a request.
+def _describe(raw: bytes) -> str:
+    import user_agents  # a tenth of a second, and only reports need it
 
-    The `user-agents` package may take a millisecond, so the string is cut to 256 bytes first.
-    """
-    agent = _classify(raw[:LONGEST])
-    if agent.crawler is not None:
+    agent = classify(raw)
+    if agent.crawler is not None and agent.crawler != UNLISTED:
         return "a blank agent" if agent.crawler == "-" else agent.crawler
-    from user_agents import parse
-
-    parsed = parse(raw[:256].decode("latin-1"))
-    name = f"{parsed.browser.family} on {parsed.os.family}" if agent.caller_class.is_browser else parsed.browser.family
-    return "".join(letter for letter in name if letter.isprintable())[:64] or "an unknown agent"
+    text = raw[:256].decode("utf-8", "replace")
+    parsed = user_agents.parse(text)
+    name, system = parsed.browser.family, parsed.os.family
+    if name == "Other":
+        name = text.strip().split("/")[0].split(" ")[0]
+    if system != "Other" and agent.caller_class.is_browser:
+        name = f"{name} on {system}"
+    return re.sub(r"[^\w .+\-/]", "", name)[:80].strip() or "an unknown agent"

@@ -4,32 +4,50 @@ A caller cannot choose who it is: the address comes from the socket, or from tru
 is cut short before anything looks at it; keys are hashes that no outsider can foresee.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.types import Scope
 
-from throttle.server.address import HEADERS, AddressReader
-from throttle.server.agents import LONGEST, Agent, CallerClass
+from throttle.server.address import HEADERS, AddressReader, Networks, packed_address
+from throttle.server.agents import LONGEST, Agent, CallerClass, cut
+from throttle.server.path import Paths, app_path
+from throttle.server.policy import Limits
 from throttle.server.rule import Hashes
+from throttle.server.settings import Settings
+from throttle.server.tally import Tally
 
 Classify = Callable[[bytes], Agent]
 IsWebApi = Callable[[Scope], bool]
 Identify = Callable[[Scope], str | None]
 
 
-@dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules for one class of caller, compiled once."""
+    """What is asked of one class of caller at one place of the site, compiled once."""
 
-    caller_class: CallerClass
-    prepared: Any
-    """in the store's form"""
-    rank: int
-    policy_field: bytes
-    """the value of RateLimit-Policy"""
+    __slots__ = ("caller_class", "limits", "policy_field", "prepared", "rank", "standing", "tally")
+
+    def __init__(
+        self,
+        caller_class: CallerClass,
+        standing: "Standing",
+        limits: Limits,
+        prepared: Any,
+        rank: int,
+        policy_field: bytes,
+        tally: Tally,
+    ) -> None:
+        self.caller_class = caller_class
+        self.standing = standing
+        self.limits = limits
+        self.prepared = prepared
+        """in the store's form"""
+        self.rank = rank
+        self.policy_field = policy_field
+        """the value of RateLimit-Policy"""
+        self.tally = tally
 
 
 Caller = tuple[Rules, Hashes, str, bytes]
@@ -38,8 +56,21 @@ Caller = tuple[Rules, Hashes, str, bytes]
 
 FORWARDING = frozenset(name.encode() for name in HEADERS)
 
-Compile = Callable[[CallerClass, bool], Rules]
-"""The rules for a class, and whether the agent is exempt from the hit stack."""
+
+class Standing(Enum):
+    """What an operator's lists say of a caller, before any rule."""
+
+    RULED = "ruled"
+    EXEMPT = "exempt"
+    BANNED = "banned"
+
+
+class Compile(Protocol):
+    """The rules for a class of caller at a place of the site (0, or that of one of the path limits, from 1)."""
+
+    def __call__(
+        self, caller_class: CallerClass, place: int, standing: Standing, *, is_stack_exempt: bool
+    ) -> Rules: ...
 
 
 class CallerReader:
@@ -48,25 +79,37 @@ class CallerReader:
     def __init__(
         self,
         compiled: Compile,
+        settings: Settings,
         *,
-        address: AddressReader,
         classify: Classify,
-        stack_exempt_agents: Sequence[str] = (),
-        api_paths: Sequence[str] = (),
         is_web_api: IsWebApi | None = None,
         identify: Identify | None = None,
     ) -> None:
         self._compiled = compiled
-        self._address = address
-        self._reads_address = address.reads_headers
+        self._address = AddressReader(
+            trusted_proxies=settings.trusted_proxies,
+            forwarded_header=settings.forwarded_header,
+            ipv6_prefix=settings.ipv6_prefix,
+        )
+        self._reads_address = self._address.reads_headers
         self._classify = classify
-        self._stack_exempt = tuple(name.lower().encode("latin-1", "replace") for name in stack_exempt_agents)
-        self._api_paths = tuple(path.rstrip("/") for path in api_paths)
-        self._api_prefixes = tuple(path + "/" for path in self._api_paths)
+        self._own = [
+            (Words(settings.crawlers), CallerClass.KNOWN_CRAWLER),
+            (Words(settings.bots), CallerClass.ASSUMED_BOT),
+            (Words(settings.browsers), CallerClass.BROWSER),
+        ]
+        self._stack_exempt = Words(settings.limits.stack_exempt_agents)
+        self._exempt_agents = Words(settings.exempt_agents)
+        self._banned_agents = Words(settings.banned_agents)
+        self._exempt_callers = Networks(settings.exempt_callers, "exempt_callers", settings.ipv6_prefix)
+        self._banned_callers = Networks(settings.banned_callers, "banned_callers", settings.ipv6_prefix)
+        self._has_callers_lists = bool(self._exempt_callers or self._banned_callers)
+        self._path_limits = [(Paths([one.path]), one.methods) for one in settings.path_limits]
+        self._api_paths = Paths(settings.api_paths)
         self._is_web_api = is_web_api
-        self._has_web_api = bool(api_paths) or is_web_api is not None
+        self._has_web_api = bool(self._api_paths) or is_web_api is not None
         self._identify = identify
-        # All that follows from the agent alone, looked up at once.
+        # All that follows from the agent and the place alone, looked up at once.
         self._profile = lru_cache(maxsize=4096)(self._profile_of)
 
     def __call__(self, scope: Scope) -> Caller:
@@ -74,9 +117,12 @@ class CallerReader:
         agent = b""
         for name, value in headers:
             if name == b"user-agent":  # given twice, the first counts
-                agent = value[:LONGEST]
+                agent = value if len(value) <= LONGEST else cut(value)
                 break
-        rules, as_api_client, crawler = self._profile(agent)
+        if self._path_limits:
+            rules, as_api_client, crawler = self._profile(agent, self._place(scope))
+        else:
+            rules, as_api_client, crawler = self._profile(agent)
         if self._has_web_api and self._calls_web_api(scope):
             rules = as_api_client
         client = scope.get("client")
@@ -84,6 +130,8 @@ class CallerReader:
             address = self._address(client, headers)
         else:
             address = client[0][:64]  # the kernel wrote it: an IPv4 address as it should be
+        if self._has_callers_lists:
+            rules = self._by_address(address, rules)
         user = None if self._identify is None else self._identify(scope)
         hashes = (
             0,
@@ -96,19 +144,64 @@ class CallerReader:
         """A request that a proxy may have passed on, whose forwarding header is not believed."""
         return not self._reads_address and any(name in FORWARDING for name, _ in scope["headers"])
 
-    def _profile_of(self, agent: bytes) -> tuple[Rules, Rules, str | None]:
+    def _profile_of(self, agent: bytes, place: int = 0) -> tuple[Rules, Rules, str | None]:
         """The rules for an agent, the rules for it as an API client, and its name if it is a known crawler."""
-        verdict = self._classify(agent)
-        is_exempt = any(name in agent.lower() for name in self._stack_exempt)
-        rules = self._compiled(verdict.caller_class, is_exempt)
+        verdict = self._own_lists(agent) or self._classify(agent)
+        standing = Standing.RULED
+        if agent in self._banned_agents:
+            standing = Standing.BANNED
+        elif agent in self._exempt_agents:
+            standing = Standing.EXEMPT
+        is_exempt = agent in self._stack_exempt
+        rules = self._compiled(verdict.caller_class, place, standing, is_stack_exempt=is_exempt)
         if not verdict.caller_class.is_browser:
             return rules, rules, verdict.crawler
-        return rules, self._compiled(CallerClass.ASSUMED_BOT, is_exempt), None
+        return rules, self._compiled(CallerClass.ASSUMED_BOT, place, standing, is_stack_exempt=is_exempt), None
+
+    def _own_lists(self, agent: bytes) -> Agent | None:
+        """The class that the operator's own lists give an agent."""
+        for words, caller_class in self._own:
+            if (word := words.first_in(agent)) is not None:
+                crawler = word.decode("latin-1") if caller_class.is_known_crawler else None
+                return Agent(caller_class, crawler, "own list")
+        return None
+
+    def _by_address(self, address: str, rules: Rules) -> Rules:
+        """The rules, unless the operator's lists name the address; a ban wins."""
+        packed = packed_address(address.partition("/")[0])
+        if packed is not None:
+            for networks, standing in (
+                (self._banned_callers, Standing.BANNED),
+                (self._exempt_callers, Standing.EXEMPT),
+            ):
+                if networks and packed in networks:
+                    return self._compiled(rules.caller_class, 0, standing, is_stack_exempt=False)
+        return rules
+
+    def _place(self, scope: Scope) -> int:
+        """The first of the path limits that fits, counted from 1; 0 for the rest of the site."""
+        path, method = app_path(scope), scope.get("method", "GET")
+        for place, (paths, methods) in enumerate(self._path_limits, 1):
+            if path in paths and (methods is None or method in methods):
+                return place
+        return 0
 
     def _calls_web_api(self, scope: Scope) -> bool:
-        path = scope["path"]
-        return (
-            path.startswith(self._api_prefixes)
-            or path in self._api_paths
-            or (self._is_web_api is not None and self._is_web_api(scope))
-        )
+        return app_path(scope) in self._api_paths or (self._is_web_api is not None and self._is_web_api(scope))
+
+
+class Words:
+    """Parts of agents, in any case: asked whether an agent contains one."""
+
+    __slots__ = ("_words",)
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words = tuple(word.lower().encode("latin-1", "replace") for word in words)
+
+    def __contains__(self, agent: bytes) -> bool:
+        return self.first_in(agent) is not None
+
+    def first_in(self, agent: bytes) -> bytes | None:
+        """The first of them that the agent contains."""
+        lowered = agent.lower()
+        return next((word for word in self._words if word in lowered), None)

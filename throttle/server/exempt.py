@@ -10,6 +10,8 @@ from typing import Any
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
+from throttle.server.path import app_path
+
 ROBOTS = "/robots.txt"  # a 5xx there means «crawl nothing» (RFC 9309, 2.3.1.4), a 4xx «crawl anything»
 HEALTH_CHECKS = ("/health", "/healthz", "/livez", "/readyz")
 
@@ -18,26 +20,14 @@ class Exempt:
     """Says of an ASGI scope whether it is exempt. `prefixes` None: each `StaticFiles` that the application mounts."""
 
     def __init__(
-        self,
-        *,
-        paths: Sequence[str] | None = None,
-        prefixes: Sequence[str] | None = None,
-        preflights: bool = True,
+        self, paths: Sequence[str] | None = None, prefixes: Sequence[str] | None = None, preflights: bool = True
     ) -> None:
-        for what, given in (("exempt_paths", paths), ("exempt_prefixes", prefixes)):
-            if isinstance(given, str) or not all(isinstance(p, str) and p.startswith("/") for p in given or ()):
-                raise ValueError(f"{what}={given!r}: a list of paths is needed, each beginning with /")
         self._paths = frozenset((ROBOTS, *(HEALTH_CHECKS if paths is None else paths)))
         self._prefixes = None if prefixes is None else tuple(prefix.rstrip("/") + "/" for prefix in prefixes)
-        if self._prefixes and "/" in self._prefixes:
-            raise ValueError("exempt_prefixes: «/» would exempt the whole site; name the prefix of its files")
         self._preflights = preflights
 
     def __call__(self, scope: Mapping[str, Any]) -> bool:
-        path: str = scope["path"]
-        root_path = scope.get("root_path")
-        if root_path and path.startswith(root_path + "/"):
-            path = path[len(root_path) :]
+        path = app_path(scope) if scope.get("root_path") else scope["path"]
         if path in self._paths:
             return True
         prefixes = self._prefixes

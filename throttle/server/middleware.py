@@ -4,32 +4,38 @@ Pure ASGI: what belongs to one request lives in one call. A place that was given
 awaiting, because callers hang up and a cancelled await does not finish.
 """
 
-import asyncio
 import inspect
 import logging
+import os
 import random as random_module
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Unpack
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from throttle.rate_limit_fields import limit_value, policy_value
+from throttle.rate_limit_fields import limit_value
 from throttle.retry_after import whole_seconds
-from throttle.server.address import AddressReader, Networks, packed_address
 from throttle.server.agents import CallerClass
 from throttle.server.agents import classify as classify_agent
-from throttle.server.caller import CallerReader, Classify, Identify, IsWebApi, Rules
-from throttle.server.exempt import Exempt
+from throttle.server.caller import Classify, Identify, IsWebApi, Rules, Standing
+from throttle.server.config import ConfigFile, settings_from
+from throttle.server.deferral import sleep
+from throttle.server.dry_run import DryRun
 from throttle.server.held_receive import HeldReceive
 from throttle.server.place import Place
-from throttle.server.policy import Limits, handle_request, wake_rank
-from throttle.server.refusal import PAUSED, Field, Refusal, messages, required_fields
+from throttle.server.policy import LOAD_DEFER
+from throttle.server.refusal import PAUSED, Field, Refusal, messages, refusal_of, required_fields
 from throttle.server.refusal_log import RefusalLog
-from throttle.server.rule import MICROSECONDS, Deferred, Hashes, Quota, Refused, Rule, Served
+from throttle.server.rule import MICROSECONDS, Deferred, Quota, Refused, Rule, Served
+from throttle.server.rulebook import Rulebook
+from throttle.server.settings import Settings, SettingsDict
 from throttle.server.shutdown import on_stop_signal
 from throttle.server.stores import Pause, Store
 from throttle.server.stores.memory import MemoryStore
+from throttle.server.tally import Tally
 
 logger = logging.getLogger("throttle")
 
@@ -39,113 +45,156 @@ ResponseHook = Callable[[Scope, Refusal], Response | Awaitable[Response | None] 
 class ThrottleMiddleware:
     """Serves people first, API clients and feed readers next, crawlers last; refuses with 503 and Retry-After.
 
-    Mount it outermost. Every argument but `app` is a keyword:
+    Mount it outermost. Every argument but `app` is a keyword. Those named like a field of `Settings` are explained
+    there; `config`, a TOML file, overrides them and is read again when it changes, and the environment (THROTTLE_STORE,
+    THROTTLE_ENFORCE, THROTTLE_LOAD_MAX, THROTTLE_TRUSTED_PROXIES) overrides both. Besides:
 
-    - `limits`: the thresholds, `Limits.connotea()` by default.
     - `store`: «memory» (this process), or a `Store`.
-    - `trusted_proxies`: addresses or networks whose forwarding headers are believed («unix» for a unix socket), and
-      `forwarded_header`, the one they write. Without them the socket's address counts.
-    - `ipv6_prefix`: bits of an IPv6 address that count.
-    - `exempt_paths`, `exempt_prefixes`: never throttled; see `exempt.py`. None: health checks, and every mounted
-      `StaticFiles`. `/robots.txt` is exempt always. `exempt_preflights`: CORS preflights.
-    - `api_paths`, `is_web_api(scope)`: who asks for such a path is an API client, whatever its agent.
+    - `is_web_api(scope)`: who makes such a request is an API client, whatever its agent.
     - `classify(agent_bytes)`, `identify(scope)`: another classifier; the verified user, in place of address and agent.
-    - `status`: the status of refusals, one for all or by reason, such as `{"hit_stack": 429}`; else 503.
     - `response(scope, refusal)`: a Starlette response of the site's own, or None for the prepared one.
-    - `rate_limit_fields`: write RateLimit and RateLimit-Policy.
-    - `count_streams`: WebSockets and event streams stay in the load until they end.
     - `clock`: monotonic seconds; `random`: 0 to 1, spreads the waits told for load.
 
-    Raises ValueError, when the application starts, for an argument that makes no sense.
+    Raises ValueError, when the application starts, for a setting that makes no sense.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         *,
-        limits: Limits | None = None,
+        config: str | os.PathLike[str] | None = None,
         store: Store | str = "memory",
-        trusted_proxies: Sequence[str] = (),
-        forwarded_header: str | None = None,
-        ipv6_prefix: int = 64,
-        exempt_paths: Sequence[str] | None = None,
-        exempt_prefixes: Sequence[str] | None = None,
-        exempt_preflights: bool = True,
-        api_paths: Sequence[str] = (),
         is_web_api: IsWebApi | None = None,
         classify: Classify = classify_agent,
         identify: Identify | None = None,
-        status: int | Mapping[str, int] = 503,
         response: ResponseHook | None = None,
-        rate_limit_fields: bool = True,
-        count_streams: bool = False,
         clock: Callable[[], float] = time.monotonic,
         random: Callable[[], float] = random_module.random,
+        **settings: Unpack[SettingsDict],
     ) -> None:
         self.app = app
-        self.limits = Limits() if limits is None else limits
-        self.store = store_named(store)
-        address = AddressReader(
-            trusted_proxies=trusted_proxies, forwarded_header=forwarded_header, ipv6_prefix=ipv6_prefix
-        )
-        reader = CallerReader(
-            self._compiled,
-            address=address,
-            classify=classify,
-            stack_exempt_agents=self.limits.stack_exempt_agents,
-            api_paths=_checked_paths("api_paths", api_paths),
-            is_web_api=is_web_api,
-            identify=identify,
-        )
-        self._caller = reader.__call__  # bound once: calling an instance costs 60 ns more
-        self._ignores_a_proxy = reader.ignores_a_proxy
-        self._is_exempt = Exempt(paths=exempt_paths, prefixes=exempt_prefixes, preflights=exempt_preflights).__call__
-        self._pause_exempt = Networks(self.limits.pause_exempt, "pause_exempt")
-        self._status = _checked_status(status)
         self._response = response
-        self._rate_limit_fields = rate_limit_fields
-        self._count_streams = count_streams
         self._clock = clock
         self._random = random
+        self._hooks: dict[str, Any] = {"classify": classify, "is_web_api": is_web_api, "identify": identify}
+        self._settings = settings
+        self._tallies: defaultdict[CallerClass, Tally] = defaultdict(Tally)
         self._log = RefusalLog()
         self._hears_stop_signal = False
-        self._has_warned_of_proxy = False
-        if self.limits.paused:
-            self.store.paused = Pause(None, self.limits.pause_early)
+        self._looks_for_proxy = 100  # refused browsers; behind a proxy the first already shows it
+        self._config: ConfigFile | None = None
+        self._look_at = 0
+        if config is None:
+            given, named = settings_from({}, os.environ, **settings)
+        else:
+            self._config = ConfigFile(config)
+            given, named = self._config.load(**settings)
+        self.store = store_named(named or store)
+        self._use(given)
+        self._dry_run = DryRun(self.store, clock, self._note_refusal)
+
+    def counts(self) -> dict[str, dict[str, Any]]:
+        """What became of the requests, by class: served, slept, hung up, refused by rule; in a dry run, what would."""
+        return {caller_class.value: tally.as_dict() for caller_class, tally in self._tallies.items()}
+
+    @property
+    def is_enforced(self) -> bool:
+        """Not a dry run."""
+        return self._book.enforces
+
+    async def ask(self, rule: Rule, scope: Scope) -> Refusal | None:
+        """Count a request that is being served under one more rule; a refusal where that refuses it.
+
+        In a dry run the refusal is counted, and None is returned.
+        """
+        rules, hashes, address, agent = self._book.caller(scope)
+        if rules.standing is Standing.EXEMPT:
+            return None
+        now = int(self._clock() * MICROSECONDS + 0.5)
+        answer = self.store.admit(self.store.prepare([rule], tells_quotas=False), hashes, now, rules.rank)
+        verdict = answer if isinstance(answer, Served | Refused) else await answer
+        if isinstance(verdict, Served):
+            self.store.release()  # it holds its place in the load already
+            return None
+        refusal = self._note_refusal(rules, verdict, scope, address, agent)
+        return refusal if self._book.enforces else None
+
+    def _use(self, settings: Settings) -> None:
+        """Put settings in force, all at once. Hits, load and sleepers stay."""
+        self._book = Rulebook(settings, self.store, self._tallies, **self._hooks)
+        if settings.limits.paused:
+            self.store.paused = Pause(None, settings.limits.pause_early)
+
+    def _reread(self, now: int) -> None:
+        """Look whether the configuration has changed, at most once a second; a broken one changes nothing."""
+        self._look_at = now + MICROSECONDS
+        config = self._config
+        if config is None or not config.has_changed():
+            return
+        was_paused = self._book.settings.limits.paused
+        try:
+            settings, _ = config.load(**self._settings)
+        except ValueError as error:
+            logger.error("configuration not re-read, the old one stays in force: %s", error)
+            return
+        self._use(settings)
+        if was_paused and not settings.limits.paused:
+            self.store.paused = None
+        logger.info("configuration read again from %s", config.path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
         if kind == "lifespan":
             return await self.app(scope, self._until_shutdown(receive), send)
-        if (kind != "http" and kind != "websocket") or self._is_exempt(scope):
+        if kind != "http" and kind != "websocket":
+            return await self.app(scope, receive, send)
+        book = self._book
+        if book.is_exempt(scope):
             return await self.app(scope, receive, send)
         now = int(self._clock() * MICROSECONDS + 0.5)
-        if self.store.paused is not None and (refusal := self._service_paused(scope, now)) is not None:
+        if self._config is not None and now >= self._look_at:
+            self._reread(now)
+            book = self._book
+        scope["throttle"] = self
+        if self.store.paused is not None and (refusal := self._service_paused(book, scope, now)) is not None:
             return await self._refuse(scope, receive, send, refusal, ())
 
-        rules, hashes, address, agent = self._caller(scope)
+        rules, hashes, address, agent = book.caller(scope)
         verdict = self.store.admit(rules.prepared, hashes, now, rules.rank)
         held: HeldReceive | None = None
         if not isinstance(verdict, Served):
             if not isinstance(verdict, Refused):
                 verdict = await verdict
             if isinstance(verdict, Deferred):
+                if not book.enforces:
+                    serving = self.app(scope, receive, send)
+                    return await self._dry_run.served_meanwhile(verdict, rules, hashes, serving)
+                self._hear_stop_signal()
+                rules.tally.slept += 1
                 receive = held = HeldReceive(receive, self._clock())
-                slept = await self._sleep(verdict, rules, hashes, held)
+                try:
+                    slept = await sleep(self.store, verdict, rules, hashes, self._clock, held)
+                except BaseException:
+                    held.close()
+                    raise
                 if slept is None:
+                    rules.tally.hung_up += 1
                     return held.close()  # the caller hung up: there is nobody to answer
                 verdict = slept
             if isinstance(verdict, Refused):
-                refusal = self._refusal(rules, verdict)
-                self._note(refusal, address, agent, scope)
+                refusal = self._note_refusal(rules, verdict, scope, address, agent)
+                if not book.enforces:
+                    return await self.app(scope, receive, send)
                 try:
-                    return await self._refuse(scope, receive, send, refusal, self._fields(rules, verdict.quotas, held))
+                    fields = self._fields(rules, verdict.quotas, held)
+                    return await self._refuse(scope, receive, send, refusal, fields)
                 finally:
                     if held is not None:
                         held.close()
 
-        place = Place(self.store, send, self._count_streams)
+        place = Place(self.store, send, book.keeps_streams)
         try:
+            rules.tally.served += 1
             if verdict.quotas or held is not None:
                 place.fields = self._fields(rules, verdict.quotas, held)
             await self.app(scope, receive, place.send)
@@ -157,36 +206,17 @@ class ThrottleMiddleware:
     def _fields(self, rules: Rules, quotas: Sequence[Quota], held: HeldReceive | None) -> Sequence[Field]:
         """What the answer tells: RateLimit-Policy and RateLimit, unless switched off, and how long it slept."""
         fields: Sequence[Field] = ()
-        if quotas and self._rate_limit_fields:
+        if quotas and self._book.settings.rate_limit_fields:
             fields = ((b"ratelimit-policy", rules.policy_field), (b"ratelimit", limit_value(quotas)))
         if held is not None:
             milliseconds = (self._clock() - held.since) * 1000
             fields = (*fields, (b"server-timing", b'throttle;desc="slept";dur=%.0f' % milliseconds))
         return fields
 
-    def _note(self, refusal: Refusal, address: str, agent: bytes, scope: Scope) -> None:
-        self._log.note(refusal, address, agent)
-        if refusal.is_person and not self._has_warned_of_proxy and self._ignores_a_proxy(scope):
-            self._has_warned_of_proxy = True
-            logger.warning(
-                "a browser was refused whose request carries a forwarding header that is not believed. If a proxy "
-                "stands in front of this site, name it in trusted_proxies: until then all who come through it "
-                "count as one caller."
-            )
+    # The ways to be refused
 
-    def _compiled(self, caller_class: CallerClass, is_stack_exempt: bool) -> Rules:
-        rules = list(handle_request(caller_class, self.limits, is_stack_exempt=is_stack_exempt))
-        return Rules(
-            caller_class,
-            self.store.prepare(rules, tells_quotas=self._rate_limit_fields),
-            wake_rank(caller_class),
-            policy_value([rule for rule in rules if isinstance(rule, Rule)]),
-        )
-
-    # The three ways to be refused
-
-    def _service_paused(self, scope: Scope, now: int) -> Refusal | None:
-        """None when the pause is over, or does not concern this caller."""
+    def _service_paused(self, book: Rulebook, scope: Scope, now: int) -> Refusal | None:
+        """None when the pause is over, does not concern this caller, or is only a rehearsal."""
         pause = self.store.paused
         if pause is None:
             return None
@@ -195,24 +225,42 @@ class ThrottleMiddleware:
             return None
         is_person = True
         if not pause.early:
-            rules, _, address, _ = self._caller(scope)
+            rules, _, address, _ = book.caller(scope)
             is_person = rules.caller_class.is_browser
-            packed = packed_address(address.partition("/")[0])
-            if packed is not None and packed in self._pause_exempt:
+            if book.is_pause_exempt(address):
                 return None
-        left = self.limits.pause_seconds * MICROSECONDS if pause.until is None else pause.until - now
-        return Refusal(self._status_of(PAUSED), whole_seconds(round(left)), PAUSED, is_person)
+            rules.tally.refused[PAUSED] += 1
+        if not book.enforces:
+            return None
+        seconds = book.settings.limits.pause_seconds
+        left = round(seconds * MICROSECONDS) if pause.until is None else pause.until - now
+        return Refusal(book.status_of(PAUSED), whole_seconds(left), PAUSED, is_person)
 
-    def _refusal(self, rules: Rules, verdict: Refused) -> Refusal:
+    def _note_refusal(
+        self, rules: Rules, verdict: Refused, scope: Scope | None = None, address: str = "", agent: bytes = b""
+    ) -> Refusal:
+        """What there is to tell of a refusal; counted, and logged."""
         reason, left = verdict.rule, verdict.retry_after
-        if reason == "load_defer":
+        if reason == LOAD_DEFER:
             # An estimate; spread upwards by half, so that those refused now don't all return at once.
-            told = self.limits.wait_told.seconds(verdict.load) * (1 + self._random() / 2)
+            told = rules.limits.wait_told.seconds(verdict.load) * (1 + self._random() / 2)
             left = max(left, round(told * MICROSECONDS))
-        return Refusal(self._status_of(reason), whole_seconds(left), reason, rules.caller_class.is_browser)
+        is_person = rules.caller_class.is_browser
+        rules.tally.refused[reason] += 1
+        self._log.note(reason, address, agent, is_enforced=self._book.enforces)
+        if is_person and self._looks_for_proxy and scope is not None:
+            self._look_for_proxy(scope)
+        return refusal_of(self._book.status_of(reason), whole_seconds(left), reason, is_person)
 
-    def _status_of(self, reason: str) -> int:
-        return self._status.get(reason) or self._status["*"]
+    def _look_for_proxy(self, scope: Scope) -> None:
+        self._looks_for_proxy -= 1
+        if self._book.ignores_a_proxy(scope):
+            self._looks_for_proxy = 0
+            logger.warning(
+                "a browser was refused whose request carries a forwarding header that is not believed. If a proxy "
+                "stands in front of this site, name it in trusted_proxies: until then all who come through it "
+                "count as one caller."
+            )
 
     async def _refuse(
         self,
@@ -239,33 +287,7 @@ class ThrottleMiddleware:
         await send(body)
         return None
 
-    # Sleeping
-
-    async def _sleep(
-        self, verdict: Deferred, rules: Rules, hashes: Hashes, held: HeldReceive
-    ) -> Served | Refused | None:
-        """Wait for room and ask again: the last verdict, or None when the caller hung up."""
-        self._hear_stop_signal()
-        sleeper = verdict.sleeper
-        deadline = self._clock() + self.limits.defer_delay.seconds(verdict.load)
-        hang_up = asyncio.ensure_future(held.hang_up())
-        try:
-            while True:
-                left = max(0, deadline - self._clock())
-                await asyncio.wait((sleeper.woken, hang_up), timeout=left, return_when=asyncio.FIRST_COMPLETED)
-                if hang_up.done():
-                    return None
-                now = int(self._clock() * MICROSECONDS + 0.5)
-                answer = self.store.admit(rules.prepared, hashes, now, rules.rank, sleeper)
-                last = answer if isinstance(answer, Served | Refused) else await answer
-                if not isinstance(last, Deferred) or self._clock() >= deadline:
-                    return last
-        except BaseException:
-            held.close()
-            raise
-        finally:
-            hang_up.cancel()
-            self.store.leave(sleeper)
+    # The end
 
     def _hear_stop_signal(self) -> None:
         if not self._hears_stop_signal:
@@ -277,6 +299,7 @@ class ThrottleMiddleware:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
                 self.store.close()
+                self._dry_run.close()
                 self._log.close()
             return message
 
@@ -304,17 +327,3 @@ def _denial(send: Send) -> Send:
         await send({**message, "type": f"websocket.{message['type']}"})
 
     return deny
-
-
-def _checked_paths(what: str, paths: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(paths, str) or not all(isinstance(path, str) and path.startswith("/") for path in paths):
-        raise ValueError(f"{what}={paths!r}: a list of paths is needed, each beginning with /")
-    return tuple(paths)
-
-
-def _checked_status(status: int | Mapping[str, int]) -> dict[str, int]:
-    statuses = {"*": 503, **status} if isinstance(status, Mapping) else {"*": status}
-    for reason, number in statuses.items():
-        if isinstance(number, bool) or not isinstance(number, int) or not 400 <= number <= 599:
-            raise ValueError(f"status={status!r}: {reason} needs a status from 400 to 599")
-    return statuses

@@ -32,7 +32,7 @@ class Place:
 
     def send(self, message: Message) -> Awaitable[None]:
         if message["type"] in STARTS:
-            if self._is_held and not self._keeps_streams and _is_stream(message):
+            if not self._keeps_streams and _is_stream(message):
                 self.release()
             if self.fields:
                 message["headers"] = [*message.get("headers", ()), *self.fields]
@@ -47,11 +47,9 @@ class Place:
 
 def _is_stream(start: Message) -> bool:
     """A WebSocket or an event stream begins."""
-    if start["type"] == "websocket.accept":
-        return True
     for name, value in start.get("headers", ()):
         if name == b"content-length":
             return False  # a stream's length is not known; Starlette writes this field before the type
         if name == b"content-type":
             return bool(value.startswith(b"text/event-stream"))
-    return False
+    return bool(start["type"] == "websocket.accept")

@@ -4,16 +4,19 @@ Each name of the page's pseudo-code is one function here. They yield rules, whic
 Source: «Load Control in Connotea», and the program it describes (2004 to 2013).
 """
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 
 from throttle.server.agents import CallerClass
-from throttle.server.rule import Key, LoadRule, Rule
+from throttle.server.rule import CENTURY, Key, LoadRule, Rule
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """A number, and neither infinite nor NaN."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -CENTURY <= value <= CENTURY
+
+
+LOAD_DEFER = "load_defer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,8 @@ class Delay:
     def __post_init__(self) -> None:
         for name in ("multiplier", "adjustment", "minimum", "maximum"):
             value = getattr(self, name)
-            if not _is_number(value) or not math.isfinite(value):
-                raise ValueError(f"Delay({name}={value!r}): a finite number is needed")
+            if not _is_number(value):
+                raise ValueError(f"Delay({name}={value!r}): a number below a century of seconds is needed")
         if not 0 <= self.minimum <= self.maximum:
             raise ValueError(
                 f"Delay(minimum={self.minimum!r}, maximum={self.maximum!r}): 0 <= minimum <= maximum is needed"
@@ -94,23 +97,35 @@ class Limits:
             if field.name in ("paused", "pause_early") and not isinstance(value, bool):
                 raise ValueError(f"Limits({field.name}={value!r}): True or False is needed")
             if field.name in ("stack_exempt_agents", "pause_exempt"):
-                if isinstance(value, str) or not all(isinstance(text, str) and text for text in value):
-                    raise ValueError(f"Limits({field.name}={value!r}): a tuple of non-empty strings is needed")
-                object.__setattr__(self, field.name, tuple(value))
+                object.__setattr__(self, field.name, self._texts(field.name))
 
     def _need_seconds(self, name: str) -> None:
         value = getattr(self, name)
-        # A century is surely a slip of units; a microsecond is the smallest step a store counts.
-        if not _is_number(value) or not 1e-6 <= value <= 3.2e9:
+        # A microsecond is the smallest step a store counts.
+        if not _is_number(value) or value < 1e-6:
             raise ValueError(
-                f"Limits({name}={value!r}): seconds above 0 are needed"
-                + (" (None turns the rule off)" if name.endswith("crawler_seconds") or "all_" in name else "")
+                f"Limits({name}={value!r}): seconds above 0 and below a century are needed{_none_turns_it_off(name)}"
             )
 
     def _need_count(self, name: str, least: int, most: int) -> None:
         value = getattr(self, name)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ValueError(f"Limits({name}={value!r}): a whole number from {least} to {most} is needed")
+            raise ValueError(
+                f"Limits({name}={value!r}): a whole number from {least} to {most} is needed{_none_turns_it_off(name)}"
+            )
+
+    def _texts(self, name: str) -> tuple[str, ...]:
+        value = getattr(self, name)
+        if not isinstance(value, str) and isinstance(value, Iterable):
+            texts = tuple(value)
+            if all(isinstance(text, str) and text for text in texts):
+                return texts
+        raise ValueError(f"Limits({name}={value!r}): a tuple of non-empty strings is needed")
+
+
+def _none_turns_it_off(name: str) -> str:
+    is_rule = name in ("lone_crawler_seconds", "all_crawlers_seconds", "stack_hits")
+    return " (None turns the rule off)" if is_rule else ""
 
 
 def handle_request(
@@ -144,14 +159,14 @@ def rapid_fire_by_last_hit(name: str, seconds: float | None, key: Key) -> Iterat
         yield Rule(name, at_most=1, seconds=seconds, key=key)
 
 
-def rapid_fire_by_hit_stack(seconds: float, hits: int, key: Key) -> Rule:
+def rapid_fire_by_hit_stack(seconds: float, hits: int, key: Key, name: str = "hit_stack") -> Rule:
     """There have been fewer than `hits` hits under the key in the given time; refused ones count."""
-    return Rule("hit_stack", at_most=hits, seconds=seconds, key=key, holds_refused=True)
+    return Rule(name, at_most=hits, seconds=seconds, key=key, holds_refused=True)
 
 
 def load_defer(limits: Limits) -> LoadRule:
     """Fewer than `load_max` others are running; if not, sleep, unless too many sleep already, and ask again."""
-    return LoadRule("load_defer", at_most=limits.load_max, sleeping_max=limits.sleeping_max)
+    return LoadRule(LOAD_DEFER, at_most=limits.load_max, sleeping_max=limits.sleeping_max)
 
 
 def wake_rank(caller_class: CallerClass) -> int:

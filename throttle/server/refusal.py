@@ -11,9 +11,11 @@ from typing import NamedTuple
 from starlette.types import Message
 
 PAUSED = "service_paused"
+BANNED = "banned"
 
 _WHY = {
     PAUSED: ("Back soon", "The site is paused for maintenance."),
+    BANNED: ("Not served here", "The operator of this site does not serve this address or program."),
     "hit_stack": ("A little slower, please", "Many pages were requested from your address in a short time."),
     "load_defer": ("Very busy", "The site is under a high load, and people are served first."),
     "lone_crawler": ("Crawling too fast", "A crawler may ask for one page in each interval."),
@@ -34,12 +36,26 @@ class Refusal(NamedTuple):
 
     @property
     def title(self) -> str:
-        return _WHY.get(self.reason, _OTHER)[0]
+        return _WHY.get(self.reason.partition(":")[0], _OTHER)[0]
 
     @property
     def explanation(self) -> str:
-        return _WHY.get(self.reason, _OTHER)[1]
+        return _WHY.get(self.reason.partition(":")[0], _OTHER)[1]
 
+    def problem(self) -> dict[str, object]:
+        """RFC 9457; the types are those of draft-ietf-httpapi-ratelimit-headers-11."""
+        problem: dict[str, object] = {"title": self.title, "status": self.status, "detail": _detail(self)}
+        if self.reason != BANNED:
+            is_load = self.reason in ("load_defer", PAUSED)
+            kind = "temporary-reduced-capacity" if is_load else "quota-exceeded"
+            problem["type"] = f"https://iana.org/assignments/http-problem-types#{kind}"
+            problem["violated-policies"] = [self.reason]
+            problem["retry-after"] = self.retry_after
+        return problem
+
+
+refusal_of = lru_cache(maxsize=1024)(Refusal)
+"""A Refusal with these fields; the same object again, which is found sooner among the prepared answers"""
 
 _OTHER = ("Please come back later", "A limit of this site was reached.")
 
@@ -60,11 +76,16 @@ h1 {{ font-size: 1.6rem; line-height: 1.2; }}
 <main>
 <h1>{title}</h1>
 <p>{explanation}</p>
-<p>Nothing is wrong with your computer, and nothing is lost. Please come back in <strong>{wait}</strong>{again}.</p>
+<p>{outlook}</p>
 </main>
 </body>
 </html>
 """
+
+_OUTLOOK = (
+    "Nothing is wrong with your computer, and nothing is lost. Please come back in <strong>{wait}</strong>{again}."
+)
+_BANNED_OUTLOOK = "If you think that this is a mistake, please write to the operator."
 
 Field = tuple[bytes, bytes]
 
@@ -94,11 +115,11 @@ def messages(
 @lru_cache(maxsize=1024)
 def _prepared(refusal: Refusal, method: str, is_json: bool) -> tuple[list[Field], bytes]:
     is_html = refusal.is_person and not is_json
-    reloads = is_html and method == "GET"
+    reloads = is_html and method == "GET" and refusal.reason != BANNED
     if is_html:
         content_type, body = b"text/html; charset=utf-8", _html(refusal, reloads=reloads)
     elif is_json:
-        content_type, body = b"application/problem+json", _problem(refusal)
+        content_type, body = b"application/problem+json", json.dumps(refusal.problem())
     else:
         content_type, body = b"text/plain; charset=utf-8", f"{refusal.title}. {_detail(refusal)}\n"
     encoded = body.encode()
@@ -110,7 +131,9 @@ def _prepared(refusal: Refusal, method: str, is_json: bool) -> tuple[list[Field]
 
 
 def required_fields(refusal: Refusal) -> tuple[Field, ...]:
-    """What every refusal carries, also one that a response hook drew."""
+    """What every refusal carries, also one that a response hook drew. A ban is no wait, and tells none."""
+    if refusal.reason == BANNED:
+        return ((b"cache-control", b"no-store"),)
     return (b"retry-after", str(refusal.retry_after).encode()), (b"cache-control", b"no-store")
 
 
@@ -126,26 +149,16 @@ def _html(refusal: Refusal, *, reloads: bool) -> str:
     return _PAGE.format(
         title=refusal.title,
         explanation=refusal.explanation,
-        wait=in_words(refusal.retry_after),
-        again="; this page will then load by itself" if reloads else " and try again",
-    )
-
-
-def _problem(refusal: Refusal) -> str:
-    """RFC 9457; the types are those of draft-ietf-httpapi-ratelimit-headers-11."""
-    is_load = refusal.reason in ("load_defer", PAUSED)
-    kind = "temporary-reduced-capacity" if is_load else "quota-exceeded"
-    return json.dumps(
-        {
-            "type": f"https://iana.org/assignments/http-problem-types#{kind}",
-            "title": refusal.title,
-            "status": refusal.status,
-            "detail": _detail(refusal),
-            "violated-policies": [refusal.reason],
-            "retry-after": refusal.retry_after,
-        }
+        outlook=_BANNED_OUTLOOK
+        if refusal.reason == BANNED
+        else _OUTLOOK.format(
+            wait=in_words(refusal.retry_after),
+            again="; this page will then load by itself" if reloads else " and try again",
+        ),
     )
 
 
 def _detail(refusal: Refusal) -> str:
+    if refusal.reason == BANNED:
+        return refusal.explanation
     return f"{refusal.explanation} Please come back in {in_words(refusal.retry_after)}."

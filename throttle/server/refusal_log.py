@@ -9,7 +9,6 @@ import logging
 from collections import Counter
 
 from throttle.server.agents import describe
-from throttle.server.refusal import Refusal
 
 logger = logging.getLogger("throttle.refused")
 
@@ -27,11 +26,11 @@ class RefusalLog:
         self._callers: Counter[tuple[str, bytes]] = Counter()
         self._timer: asyncio.TimerHandle | None = None
 
-    def note(self, refusal: Refusal, address: str, agent: bytes) -> None:
+    def note(self, reason: str, address: str, agent: bytes, *, is_enforced: bool = True) -> None:
         if not logger.isEnabledFor(logging.INFO):
             return
-        self._reasons[refusal.reason] += 1
-        who = (address, agent)
+        self._reasons[reason if is_enforced else f"{reason} (dry run)"] += 1
+        who = (address[:64], agent)  # a server behind a careless proxy hands over any text as an address
         if who in self._callers or len(self._callers) < CALLERS:
             self._callers[who] += 1
         if self._timer is None:
@@ -55,5 +54,9 @@ class RefusalLog:
 def write(reasons: Counter[str], callers: Counter[tuple[str, bytes]]) -> None:
     """One line, such as «refused 412: 400 by hit_stack, 12 by load_defer; most often Bytespider at 192.0.2.1 (398)»."""
     by_rule = ", ".join(f"{count} by {reason}" for reason, count in reasons.most_common())
-    most = ", ".join(f"{describe(agent)} at {address} ({n})" for (address, agent), n in callers.most_common(NAMED))
+    most = ", ".join(f"{_named(*who)} ({count})" for who, count in callers.most_common(NAMED))
     logger.info("refused %d: %s; most often %s", reasons.total(), by_rule, most)
+
+
+def _named(address: str, agent: bytes) -> str:
+    return f"{describe(agent)} at {''.join(letter for letter in address if letter.isprintable())}"

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from throttle.server.sleepers import Sleeper
 
 MICROSECONDS = 1_000_000
+CENTURY = 3.2e9
+"""seconds; more is surely a slip of units, and no timer could be set to it"""
 
 
 class Key(IntEnum):

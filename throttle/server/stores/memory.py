@@ -8,10 +8,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from throttle.server.rule import MICROSECONDS, Deferred, Hashes, LoadRule, Quota, Refused, Rule, Served, Verdict
+from throttle.server.rule import (
+    CENTURY,
+    MICROSECONDS,
+    Deferred,
+    Hashes,
+    LoadRule,
+    Quota,
+    Refused,
+    Rule,
+    Served,
+    Verdict,
+)
 from throttle.server.sleepers import Sleeper, Sleepers
 from throttle.server.stores import Pause
-from throttle.server.stores.hit_log import SHARDS, STAMP, HitLog, Shard
+from throttle.server.stores.hit_log import DEEP, SHARDS, STAMP, HitLog, Shard, unexpired
 
 SERVED = Served()
 _oldest = struct.Struct(">Q").unpack_from
@@ -30,6 +41,12 @@ class _Timed:
     """bytes of a caller's hits when no more is served"""
     holds_refused: bool
     shards: list[Shard]
+    spread: int
+    """how many shards there are"""
+
+
+_Asked = tuple[_Timed, Shard, int, bytes]
+"""a rule, the shard and key of its hits, and those that have not expired"""
 
 
 @dataclass(slots=True, eq=False)
@@ -37,6 +54,7 @@ class Prepared:
     """The rules for one class of caller, in the policy's order."""
 
     rules: list[_Timed | LoadRule]
+    timed: list[_Timed]
     tells_quotas: bool
 
 
@@ -69,12 +87,25 @@ class MemoryStore:
         return len(self._sleepers)
 
     def prepare(self, rules: Sequence[Rule | LoadRule], *, tells_quotas: bool = True) -> Prepared:
-        return Prepared([rule if isinstance(rule, LoadRule) else self._timed(rule) for rule in rules], tells_quotas)
+        own = [rule if isinstance(rule, LoadRule) else self._timed(rule) for rule in rules]
+        return Prepared(own, [rule for rule in own if isinstance(rule, _Timed)], tells_quotas)
 
     def _timed(self, rule: Rule) -> _Timed:
-        hits = self._hits.setdefault(rule.name, HitLog(self.max_callers))
+        hits = self._hits.get(rule.name)
+        if hits is None:
+            hits = self._hits[rule.name] = HitLog(self.max_callers)
         window = round(rule.seconds * MICROSECONDS)
-        return _Timed(rule, rule.name, int(rule.key), window, rule.at_most * STAMP, rule.holds_refused, hits.shards)
+        hits.hold_for(window)
+        return _Timed(
+            rule,
+            rule.name,
+            int(rule.key),
+            window,
+            rule.at_most * STAMP,
+            rule.holds_refused,
+            hits.shards,
+            len(hits.shards),
+        )
 
     def admit(
         self,
@@ -87,29 +118,30 @@ class MemoryStore:
         after = (now + 1).to_bytes(8, "big")
         if sleeper is not None:
             if self._closed:
-                return self._refused("load_defer", prepared, hashes, now, sleeper)
+                return self._refused("load_defer", prepared, hashes, now, sleeper, [])
             self._sleepers.called.discard(sleeper)  # the place reserved for it must not stand in its way
-        asked: list[tuple[_Timed, Shard, int, bytes]] = []
+        asked: list[_Asked] = []
         for rule in prepared.rules:
             if isinstance(rule, LoadRule):
                 if self._running + len(self._sleepers.called) >= rule.at_most:
-                    return self._no_room(rule, prepared, hashes, now, rank, sleeper)
+                    return self._no_room(rule, prepared, hashes, now, rank, sleeper, asked)
                 continue
             key = hashes[rule.key]
-            shard = rule.shards[key % SHARDS]
+            shard = rule.shards[key % rule.spread]
             # 1. Forget what has expired.
             log = shard.young.get(key)
             if log is None:
                 log = shard.old.get(key, b"")
             while log and log < after:  # its oldest hit leaves by now: bytes compare from the left
-                log = log[8:]
+                log = log[8:] if len(log) < DEEP else unexpired(log, after)
             # 2. Compare, in the policy's order (as with the load above).
             if len(log) >= rule.full:
                 # 3. Hold a refused hit where the rule says so.
                 if rule.holds_refused:
-                    log += (now + rule.window).to_bytes(8, "big")
-                    shard.hold(key, log[-rule.full :], now, rule.window, rule.full)
-                return self._refused(rule.name, prepared, hashes, now, sleeper)
+                    log = (log + (now + rule.window).to_bytes(8, "big"))[-rule.full :]
+                    shard.hold(key, log, now, rule.full)
+                asked.append((rule, shard, key, log[-rule.full :]))  # more are held if the limit was lowered
+                return self._refused(rule.name, prepared, hashes, now, sleeper, asked)
             asked.append((rule, shard, key, log))
         # 4. Hold what is served.
         if sleeper is not None:
@@ -121,45 +153,58 @@ class MemoryStore:
             if now < shard.turn_at and len(shard.young) < shard.room:
                 shard.young[key] = log
             else:
-                shard.hold(key, log, now, rule.window, rule.full)
+                shard.hold(key, log, now, rule.full)
             if prepared.tells_quotas:
                 quotas.append((rule.rule, (rule.full - len(log)) // 8, _oldest(log)[0] - now))
         return Served(quotas) if quotas else SERVED
 
-    def _refused(self, rule: str, prepared: Prepared, hashes: Hashes, now: int, sleeper: Sleeper | None) -> Refused:
+    def _refused(
+        self, rule: str, prepared: Prepared, hashes: Hashes, now: int, sleeper: Sleeper | None, asked: list[_Asked]
+    ) -> Refused:
         if sleeper is not None:
             self.leave(sleeper)
-        return Refused(rule, self._quotas(prepared, hashes, now), self._running + 1)
+        return Refused(rule, self._quotas(prepared, hashes, now, asked), self._running + 1)
 
     def _no_room(
-        self, rule: LoadRule, prepared: Prepared, hashes: Hashes, now: int, rank: int, sleeper: Sleeper | None
+        self,
+        rule: LoadRule,
+        prepared: Prepared,
+        hashes: Hashes,
+        now: int,
+        rank: int,
+        sleeper: Sleeper | None,
+        asked: list[_Asked],
     ) -> Refused:
         if self._closed or (sleeper is None and len(self._sleepers) >= rule.sleeping_max):
-            return self._refused(rule.name, prepared, hashes, now, sleeper)
+            return self._refused(rule.name, prepared, hashes, now, sleeper, asked)
         if sleeper is None:
             sleeper = self._sleepers.add(rank, rule.at_most)
         else:
             self._sleepers.sleep_on(sleeper)
-        return Deferred(rule.name, self._quotas(prepared, hashes, now), self._running + 1, sleeper)
+        return Deferred(rule.name, self._quotas(prepared, hashes, now, asked), self._running + 1, sleeper)
 
-    def _quotas(self, prepared: Prepared, hashes: Hashes, now: int) -> list[Quota]:
-        """What is left under each timed rule, without a hit."""
-        after = (now + 1).to_bytes(8, "big")
-        quotas: list[Quota] = []
-        for rule in prepared.rules:
-            if isinstance(rule, _Timed):
+    def _quotas(self, prepared: Prepared, hashes: Hashes, now: int, asked: list[_Asked]) -> list[Quota]:
+        """What is left under each timed rule; those not yet asked are looked up, without a hit."""
+        if len(asked) < len(prepared.timed):
+            after = (now + 1).to_bytes(8, "big")
+            for rule in prepared.timed[len(asked) :]:
                 key = hashes[rule.key]
-                log = rule.shards[key % SHARDS].find(key)
-                while log and log < after:
-                    log = log[8:]
-                reset = _oldest(log)[0] - now if log else 0
-                quotas.append((rule.rule, (rule.full - len(log)) // 8, reset))
+                shard = rule.shards[key % rule.spread]
+                log = shard.find(key)
+                if log and log < after:
+                    log = unexpired(log, after)
+                asked.append((rule, shard, key, log[-rule.full :]))
+        quotas: list[Quota] = []
+        for rule, _, _, log in asked:
+            quotas.append((rule.rule, (rule.full - len(log)) // 8, _oldest(log)[0] - now if log else 0))
         return quotas
 
     def pause(self, seconds: float | None = None, *, early: bool = False) -> None:
         """Serve nobody but the exempt, for so long or until `resume`; `early`: not even look at who asks."""
-        if seconds is not None and not seconds > 0:
-            raise ValueError(f"pause(seconds={seconds!r}): seconds above 0 are needed, or None for no end")
+        if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds <= CENTURY):
+            raise ValueError(
+                f"pause(seconds={seconds!r}): seconds above 0 and below a century are needed, or None for no end"
+            )
         until = None if seconds is None else round((self._clock() + seconds) * MICROSECONDS)
         self.paused = Pause(until, early)
 

@@ -1,7 +1,18 @@
+from random import Random
+
 import pytest
 
 from throttle.load.answer import Answer
-from throttle.load.polite import DELAY_SECONDS, PATIENCE_SECONDS, TRIES, Get, Wait, polite_crawl, read_robots
+from throttle.load.flows import (
+    DELAY_SECONDS,
+    PATIENCE_SECONDS,
+    TRIES,
+    Get,
+    Wait,
+    greedy_crawl,
+    polite_crawl,
+    read_robots,
+)
 
 ROBOTS = b"User-agent: *\nDisallow: /search\nCrawl-delay: 30\n"
 
@@ -70,3 +81,12 @@ def test_without_robots_nothing_is_crawled():
 )
 def test_robots_is_read_for_everybody_and_no_nonsense_is_believed(robots, expected):
     assert read_robots(robots) == expected
+
+
+def test_a_greedy_crawl_goes_on_whatever_it_is_told():
+    flow = greedy_crawl(Random(1), ("/a", "/b"))
+    steps = [flow.send(None)]
+    for _ in range(20):
+        steps.append(flow.send(Answer(refused_by="load_defer", retry_after=60) if isinstance(steps[-1], Get) else None))
+    assert {step.path for step in steps if isinstance(step, Get)} == {"/a", "/b"}
+    assert all(step.seconds <= 0.5 for step in steps if isinstance(step, Wait))

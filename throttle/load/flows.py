@@ -1,11 +1,13 @@
-"""A polite crawler, as a flow: it yields what to do and is sent what came of it. No I/O, no clock.
+"""Crawlers as flows: each yields what to do and is sent what came of it. No I/O, no clock.
 
-It reads robots.txt, keeps its Crawl-delay, leaves out what is disallowed, and honours every Retry-After.
+The polite one reads robots.txt, keeps its Crawl-delay, leaves out what is disallowed, and honours every Retry-After.
+The greedy one asks for the next as soon as it has the last, whatever it was told.
 """
 
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
+from random import Random
 
 from throttle.load.answer import Answer
 
@@ -43,6 +45,13 @@ def polite_crawl(paths: Iterable[str]) -> Flow:
         if not path.startswith(disallowed):
             yield from _fetch(path)
             yield Wait(delay)
+
+
+def greedy_crawl(random: Random, paths: Sequence[str]) -> Flow:
+    """One connection of a crawler that never waits for long, and never ends by itself."""
+    while True:
+        yield Get(random.choice(paths))
+        yield Wait(random.uniform(0.1, 0.5))
 
 
 def _fetch(path: str) -> Generator[Wait | Get, Answer | None, bytes | None]:

@@ -1,0 +1,33 @@
+"""`throttle check`: sentences for people, JSON for machines, one line for what is wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from throttle.cli import main
+
+
+def test_it_prints_the_policy_as_sentences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "throttle.toml"
+    file.write_text("[limits]\nload_max = 30\n")
+    assert main(["check", str(file)]) == 0
+    out = capsys.readouterr().out
+    assert "while fewer than 30 other requests run" in out
+    assert "Never throttled: /robots.txt, health checks, mounted static files, CORS preflights." in out
+    assert main(["check", "--json", str(file)]) == 0
+    assert json.loads(capsys.readouterr().out)["limits"]["load_max"] == 30
+
+
+@pytest.mark.parametrize("text", ["[limits]\nload_max = '30'\n", "[limit]\n", "=", None])
+def test_what_is_wrong_is_one_line_and_exit_code_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None
+) -> None:
+    file = tmp_path / "throttle.toml"
+    if text is not None:
+        file.write_text(text)
+    assert main(["check", str(file)]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert str(file) in err

@@ -1,0 +1,148 @@
+"""One TOML file, keyword arguments, environment: who overrides whom, and what an error says."""
+
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+
+from throttle import Delay, Limits, ThrottleMiddleware
+from throttle.operate.sentences import policy_in_sentences
+from throttle.server.config import ConfigError, ConfigFile, load
+
+WHOLE = """
+enforce = false
+store = "memory"
+preset = "connotea"
+trusted_proxies = ["10.0.0.0/8", "unix"]
+forwarded_header = "x-forwarded-for"
+exempt_prefixes = ["/static"]
+banned_agents = ["BadBot"]
+api_paths = ["/api"]
+status = {hit_stack = 429}
+
+[limits]
+load_max = 30
+all_crawlers_seconds = "off"
+defer_delay = {maximum = 10}
+pause_exempt = ["192.0.2.1"]
+
+[[path_limits]]
+path = "/search"
+methods = ["GET", "HEAD"]
+stack_hits = 5
+"""
+
+
+def written(tmp_path: Path, text: str | bytes) -> Path:
+    path = tmp_path / "throttle.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_every_part_of_a_file_is_read(tmp_path: Path) -> None:
+    settings, store = load(written(tmp_path, WHOLE), {})
+    assert store == "memory"
+    assert settings.enforce is False
+    assert settings.limits == Limits(
+        load_max=30, all_crawlers_seconds=None, defer_delay=Delay(maximum=10), pause_exempt=("192.0.2.1",)
+    )
+    (search,) = settings.path_limits
+    assert (search.path, search.methods) == ("/search", ("GET", "HEAD"))
+    assert (search.limits.stack_hits, search.limits.load_max) == (5, 30)
+    assert settings.statuses == {"*": 503, "hit_stack": 429}
+
+
+def test_the_file_overrides_the_code_and_the_environment_overrides_the_file(tmp_path: Path) -> None:
+    file = ConfigFile(
+        written(tmp_path, "api_paths = ['/api']\n[limits]\nload_max = 30"),
+        {"THROTTLE_LOAD_MAX": "40", "THROTTLE_ENFORCE": "no", "THROTTLE_TRUSTED_PROXIES": "10.0.0.1, 10.0.0.2"},
+    )
+    settings, store = file.load(limits=Limits(load_max=20, stack_hits=7), api_paths=["/x"], ipv6_prefix=56)
+    assert (settings.limits.load_max, settings.limits.stack_hits) == (40, 7)
+    assert (settings.api_paths, settings.ipv6_prefix, settings.enforce) == (("/api",), 56, False)
+    assert settings.trusted_proxies == ("10.0.0.1", "10.0.0.2")
+    assert store is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[limits]\nstack_hit = 5", "limits: unknown key 'stack_hit'; did you mean 'stack_hits'?"),
+        ("[limits]\nload_max = 0", "limits: Limits(load_max=0): a whole number from 1"),
+        ('[limits]\nstack_seconds = "15s"', "stack_seconds='15s'"),
+        ("[limits]\ndefer_delay = 3", "limits.defer_delay: a table is needed"),
+        ("[limits]\ndefer_delay = {minimum = 40}", "0 <= minimum <= maximum"),
+        ("limits = 3", "limits: a table is needed"),
+        ("enforced = true", "unknown key 'enforced'; did you mean 'enforce'?"),
+        ('enforce = "yes"', "enforce='yes': True or False"),
+        ("store = 3", "store=3"),
+        ('preset = "modrn"', "preset='modrn': one of connotea"),
+        ('trusted_proxies = ["10.0.0.0/99"]', "10.0.0.0/99"),
+        ('trusted_proxies = "10.0.0.0/8"', "trusted_proxies='10.0.0.0/8'"),
+        ("[[path_limits]]\nstack_hits = 3", "path_limits: each needs a path"),
+        ('[[path_limits]]\npath = "search"', "each beginning with /"),
+        ('[[path_limits]]\npath = "/s"\nmethods = ["get"]', "methods"),
+        ('[[path_limits]]\npath = "/s"\nhits = 3', "unknown key 'hits'"),
+        ("path_limits = 3", "path_limits"),
+        ("status = 42", "status"),
+        ("a = ", "not TOML"),
+        (b"\xff\xfe", "not UTF-8"),
+    ],
+)
+def test_an_error_is_one_line_that_names_the_file_the_key_and_what_is_allowed(
+    tmp_path: Path, text: str | bytes, said: str
+) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load(path, {})
+    assert said in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("THROTTLE_ENFORCE", "maybe"), ("THROTTLE_LOAD_MAX", "many"), ("THROTTLE_TRUSTED_PROXIES", "localhost")],
+)
+def test_an_error_of_the_environment_is_called_that(tmp_path: Path, name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match="environment") as caught:
+        load(written(tmp_path, ""), {name: value})
+    assert value in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing.toml", tmp_path):
+        with pytest.raises(ConfigError, match=path.name):
+            load(path, {})
+    with pytest.raises(ConfigError, match="larger than"):
+        load(written(tmp_path, "#" * 2_000_000), {})
+
+
+def test_a_policy_reads_as_sentences(tmp_path: Path) -> None:
+    settings, _ = load(written(tmp_path, WHOLE), {})
+    text = "\n".join(policy_in_sentences(settings))
+    for sentence in (
+        "Dry run: nobody is refused",
+        "A person's browser is served at once, whatever the load, unless it made more than 10 requests in 15 s.",
+        "while fewer than 30 other requests run, unless it was served at the same address within 30 s",
+        "for 1 s for each running request, at most 10 s; at most 10 wait",
+        "For /search and below, by GET or HEAD, counted apart:",
+        "    A person's browser is served at once, whatever the load, unless it made more than 5 requests in 15 s.",
+        "Banned, and answered 403: agents with BadBot.",
+        "Refusals are answered 503, 429 for hit_stack.",
+    ):
+        assert sentence in text, sentence
+    assert "any known crawler" not in text
+
+
+def test_the_environment_counts_without_a_file_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THROTTLE_ENFORCE", "0")
+    assert ThrottleMiddleware(Starlette()).is_enforced is False
+    monkeypatch.setenv("THROTTLE_ENFORCE", "never")
+    with pytest.raises(ConfigError, match="THROTTLE_ENFORCE"):
+        ThrottleMiddleware(Starlette())
+
+
+def test_a_keyword_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="load_max"):
+        ThrottleMiddleware(Starlette(), load_max=3)  # type: ignore[call-arg]

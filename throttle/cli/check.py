@@ -1,0 +1,31 @@
+"""`throttle check throttle.toml`: the policy that a configuration makes, as sentences."""
+
+import argparse
+import json
+import os
+from dataclasses import asdict
+
+from throttle.cli import DONE, CommandError
+from throttle.operate.sentences import policy_in_sentences
+from throttle.server.config import ConfigError, load
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `throttle check` takes."""
+    parser.add_argument("file", help="a TOML file, such as throttle.toml")
+    parser.add_argument("--json", action="store_true", help="every setting with its value, for machines")
+    parser.epilog = "The exit code is 0 if a site can run with the file (and THROTTLE_* here), else 1."
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the policy. Raises CommandError for a file with which no site could run."""
+    try:
+        settings, store = load(arguments.file, os.environ)
+    except ConfigError as error:
+        raise CommandError(str(error)) from None
+    if arguments.json:
+        print(json.dumps({"schema_version": 1, "store": store, **asdict(settings)}, indent=2))
+    else:
+        for sentence in policy_in_sentences(settings):
+            print(sentence)
+    return DONE

@@ -1,0 +1,80 @@
+"""For FastAPI: a stricter limit on one route, and what refusals look like in the OpenAPI document.
+
+    @app.get("/export", dependencies=[Depends(route_limit(hits=3, seconds=60))])
+
+The middleware's own rules apply besides; it must be mounted, since the counts are in its store.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fastapi import HTTPException
+from starlette.requests import HTTPConnection
+
+from throttle.server.middleware import ThrottleMiddleware
+from throttle.server.policy import Limits, rapid_fire_by_hit_stack
+from throttle.server.refusal import Refusal, required_fields
+from throttle.server.rule import Key
+
+
+def route_limit(*, hits: int, seconds: float, name: str | None = None) -> Callable[[HTTPConnection], Awaitable[None]]:
+    """A dependency that serves one caller at most `hits` times in `seconds`; refused requests count, too.
+
+    Counts are kept under `name`: routes with the same name share them; by default each route has its own. Raises
+    ValueError for impossible numbers, RuntimeError at the first request if the middleware is not mounted, and
+    HTTPException with Retry-After (503, or the middleware's `status` for `route_limit`) when the caller is refused.
+    """
+    Limits(stack_hits=hits, stack_seconds=seconds)  # checks the numbers
+
+    async def limited(request: HTTPConnection) -> None:
+        throttle = request.scope.get("throttle")
+        if not isinstance(throttle, ThrottleMiddleware):
+            raise RuntimeError("route_limit: mount ThrottleMiddleware, and do not exempt this route from it")
+        place = name or getattr(request.scope.get("route"), "path", None) or request.scope["path"]
+        rule = rapid_fire_by_hit_stack(seconds, hits, Key.CALLER, name=f"route_limit:{place}")
+        refusal = await throttle.ask(rule, request.scope)
+        if refusal is not None:
+            headers = {key.decode(): value.decode() for key, value in required_fields(refusal)}
+            raise HTTPException(refusal.status, f"Please come back in {refusal.retry_after} s.", headers)
+
+    return limited
+
+
+def throttle_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The refusals, for `FastAPI(responses=throttle_responses())`; by default those with status 503."""
+    return {status: _refusal_document() for status in statuses or (503,)}
+
+
+def _refusal_document() -> dict[str, Any]:
+    example = Refusal(503, 7, "load_defer", is_person=False)
+    return {
+        "description": "Refused by the throttle: come back after the seconds that Retry-After tells.",
+        "headers": {
+            "Retry-After": {"description": "seconds to wait", "schema": {"type": "integer", "minimum": 1}},
+            "RateLimit": {
+                "description": "what is left: r requests, for t seconds, under each rule",
+                "schema": {"type": "string"},
+            },
+            "RateLimit-Policy": {
+                "description": "the rules: q requests in w seconds",
+                "schema": {"type": "string"},
+            },
+        },
+        "content": {
+            "application/problem+json": {
+                "schema": {
+                    "type": "object",
+                    "properties": {
+                        "type": {"type": "string", "format": "uri"},
+                        "title": {"type": "string"},
+                        "status": {"type": "integer"},
+                        "detail": {"type": "string"},
+                        "violated-policies": {"type": "array", "items": {"type": "string"}},
+                        "retry-after": {"type": "integer"},
+                    },
+                    "required": ["title", "status", "detail"],
+                },
+                "example": example.problem(),
+            }
+        },
+    }

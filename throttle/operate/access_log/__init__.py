@@ -1,0 +1,1 @@
+"""Access logs, read: which files, which lines, in which order."""

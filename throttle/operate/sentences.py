@@ -1,0 +1,94 @@
+"""A policy as sentences, for those who must answer for it."""
+
+from collections.abc import Iterator
+
+from throttle.server.policy import Delay, Limits
+from throttle.server.settings import Settings
+
+
+def policy_in_sentences(settings: Settings) -> Iterator[str]:
+    """What these settings do, a sentence a line."""
+    if not settings.enforce:
+        yield "Dry run: nobody is refused or delayed; what would have been is counted and logged."
+    yield from _limits_in_sentences(settings.limits)
+    for one in settings.path_limits:
+        methods = "any method" if one.methods is None else " or ".join(one.methods)
+        yield f"For {one.path} and below, by {methods}, counted apart:"
+        for sentence in _limits_in_sentences(one.limits):
+            yield f"    {sentence}"
+    yield from _site_in_sentences(settings)
+
+
+def _limits_in_sentences(limits: Limits) -> Iterator[str]:
+    if limits.paused:
+        yield "The site is paused: everybody is refused" + (
+            f" but {_listed(limits.pause_exempt)}." if limits.pause_exempt and not limits.pause_early else "."
+        )
+    stack = ""
+    if limits.stack_hits is not None:
+        stack = f"more than {limits.stack_hits} requests in {limits.stack_seconds:g} s"
+    yield "A person's browser is served at once, whatever the load" + (f", unless it made {stack}." if stack else ".")
+    unless = []
+    if limits.lone_crawler_seconds is not None:
+        unless.append(f"it was served at the same address within {limits.lone_crawler_seconds:g} s")
+    if limits.all_crawlers_seconds is not None:
+        unless.append(f"any known crawler was served within {limits.all_crawlers_seconds:g} s")
+    if stack:
+        unless.append(f"it made {stack}")
+    room = f"while fewer than {limits.load_max} other requests run"
+    yield f"A known crawler is served {room}" + (f", unless {'; or '.join(unless)}." if unless else ".")
+    yield f"Any other agent, and who calls the Web API, is served {room}" + (
+        f", unless it made {stack}." if stack else "."
+    )
+    if limits.sleeping_max:
+        yield (
+            f"A robot that finds no room waits for it, {_delay(limits.defer_delay)}; "
+            f"at most {limits.sleeping_max} wait, more are refused at once."
+        )
+    else:
+        yield "A robot that finds no room is refused at once."
+    if limits.stack_exempt_agents:
+        yield f"Requests are not counted for agents that contain {_listed(limits.stack_exempt_agents)}."
+
+
+def _delay(delay: Delay) -> str:
+    if delay.multiplier == 0 or delay.minimum == delay.maximum:
+        return f"for {delay.seconds(0):g} s"
+    added = f" and {delay.adjustment:g} s" if delay.adjustment else ""
+    least = f" at least {delay.minimum:g} s and" if delay.minimum else ""
+    return f"for {delay.multiplier:g} s for each running request{added},{least} at most {delay.maximum:g} s"
+
+
+def _site_in_sentences(settings: Settings) -> Iterator[str]:
+    if settings.trusted_proxies:
+        header = settings.forwarded_header or "X-Forwarded-For, Forwarded or X-Real-IP"
+        yield f"The caller's address is read from {header} when the peer is one of {_listed(settings.trusted_proxies)}."
+    else:
+        yield "The caller's address is the socket's; no header is believed."
+    yield f"IPv6 callers count by their /{settings.ipv6_prefix}."
+    if settings.api_paths:
+        yield f"Who asks for {_listed(settings.api_paths)} or below is an API client, whatever its agent."
+    exempt = ["/robots.txt", *(settings.exempt_paths if settings.exempt_paths is not None else ["health checks"])]
+    files = settings.exempt_prefixes if settings.exempt_prefixes is not None else ["mounted static files"]
+    preflights = ["CORS preflights"] if settings.exempt_preflights else []
+    yield f"Never throttled: {_listed([*exempt, *files, *preflights])}."
+    for what, names in (("callers", settings.exempt_callers), ("agents with", settings.exempt_agents)):
+        if names:
+            yield f"No rule concerns {what} {_listed(names)}."
+    for what, names in (("callers", settings.banned_callers), ("agents with", settings.banned_agents)):
+        if names:
+            yield f"Banned, and answered 403: {what} {_listed(names)}."
+    for what, names in (
+        ("a known crawler", settings.crawlers),
+        ("another robot", settings.bots),
+        ("a browser", settings.browsers),
+    ):
+        if names:
+            yield f"An agent that contains {_listed(names)} is {what}."
+    statuses = settings.statuses
+    others = [f"{status} for {reason}" for reason, status in statuses.items() if reason != "*"]
+    yield f"Refusals are answered {statuses['*']}" + (f", {_listed(others)}." if others else ".")
+
+
+def _listed(names: object) -> str:
+    return ", ".join(str(name) for name in names)  # type: ignore[attr-defined]

@@ -1,0 +1,58 @@
+"""A dry run: nobody is refused or delayed, and what would have been is counted.
+
+The store counts only what would have been served, so that the would-be refused do not weigh on the would-be load. A
+request that would have slept sleeps in the store alone; if it would have been served, it holds a place for as long as
+the real request took, from the moment at which it would have begun.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from throttle.server.caller import Rules
+from throttle.server.deferral import sleep
+from throttle.server.rule import Deferred, Hashes, Refused
+from throttle.server.stores import Store
+
+
+class DryRun:
+    """The requests of one site that would be asleep now, or running after a sleep."""
+
+    def __init__(self, store: Store, clock: Callable[[], float], note: Callable[[Rules, Refused], object]) -> None:
+        self._store = store
+        self._clock = clock
+        self._note = note
+        """told of each request that would have been refused after a sleep"""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def served_meanwhile(
+        self, deferred: Deferred, rules: Rules, hashes: Hashes, serving: Awaitable[None]
+    ) -> None:
+        """Serve the request now, while its shadow sleeps. The shadow outlives it by as long as it would have slept."""
+        began = self._clock()
+        lasted: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        task = asyncio.ensure_future(self._shadow(deferred, rules, hashes, lasted))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            await serving
+        finally:
+            lasted.set_result(self._clock() - began)
+
+    async def _shadow(self, deferred: Deferred, rules: Rules, hashes: Hashes, lasted: asyncio.Future[float]) -> None:
+        rules.tally.slept += 1
+        verdict = await sleep(self._store, deferred, rules, hashes, self._clock)
+        if isinstance(verdict, Refused):
+            self._note(rules, verdict)
+            return
+        rules.tally.served += 1
+        began = self._clock()
+        try:
+            ends = began + await lasted
+            await asyncio.sleep(max(0, ends - self._clock()))
+        finally:
+            self._store.release()
+
+    def close(self) -> None:
+        """The site is shutting down: what would have been is of no interest any more."""
+        for task in self._tasks:
+            task.cancel()
