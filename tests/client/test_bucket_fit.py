@@ -62,10 +62,10 @@ def test_refusals_of_another_limit_are_left_out() -> None:
 
 
 def test_a_told_wait_is_time_enough_for_a_token() -> None:
-    told = bucket_fit([Epoch(None, [(0.0, 1)], 0.5, 2.0)])
-    untold = bucket_fit([Epoch(None, [(0.0, 1)], 0.5, None)])
-    assert told.rates[0] > untold.rates[0]
-    assert told.rates[0] > 0.35
+    pieces = [(10.0, 3.0)]
+    told, untold = (bucket_fit([Epoch(5.0, pieces, 0.5, wait)]) for wait in (2.0, None))
+    assert untold.rates[0] < 0.35
+    assert told.rates[0] > 0.37
 
 
 def test_a_refusal_of_the_very_first_request_can_be_fitted() -> None:

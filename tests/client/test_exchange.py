@@ -111,11 +111,21 @@ def test_a_longer_wait_than_allowed_fails_at_once_and_tells_the_delay() -> None:
     assert step.error.seconds >= 3599
 
 
+class CountingPace(AimdPace):
+    drops = 0
+
+    def dropped(self, now: float, sent_at: float, height: int, told: float | None, in_a_row: int) -> float:
+        self.drops += 1
+        return super().dropped(now, sent_at, height, told, in_a_row)
+
+
 def test_refusals_of_requests_that_left_before_the_last_cut_do_not_cut_again() -> None:
-    host = a_host(rate=100.0, in_flight_max=50)
+    pace = CountingPace(rate=100.0, in_flight_max=50)
+    host = Host("example.org", pace, 0.0, Random(1))
     callers = [Caller(host, 0.1 * turn) for turn in range(5)]
     for turn, caller in enumerate(callers):
         caller.answered(Answer(1.0 + turn / 100, 503))
+    assert pace.drops == 1
     assert host.pace.rate == 50.0
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks.simulator.score import Score, run
 from benchmarks.simulator.situations import FOURTEEN, Situation, bucket, workers
+from throttle.client.bucket_fit import Epoch
+from throttle.client.hold_pace import HoldPace
 from throttle.client.latency_limit import LatencyLimit
 from throttle.client.pace_aimd import AimdPace
 from throttle.client.pace_interval import IntervalPace
@@ -97,10 +99,25 @@ def test_a_quota_is_spread_over_its_time_and_nothing_is_sent_when_it_is_spent() 
     quota.told(0.0, Quota(40, 20.0), in_flight=0)
     assert quota.is_told(1.0)
     assert quota.rate(0.0) == pytest.approx(2.0)
+    quota.told(0.0, Quota(40, 20.0), in_flight=20)  # these are not yet counted by the host
+    assert quota.rate(0.0) == pytest.approx(1.0)
     quota.sent()
     quota.told(1.0, Quota(0, 19.0), in_flight=0)
     assert quota.rest == 19.0
     assert not quota.is_told(60.0)
+
+
+def test_the_dearer_a_refusal_the_rarer_it_is_sought() -> None:
+    hold = HoldPace()
+    for _ in range(4):
+        hold.refused(Epoch(1.0, [(99.0, 800.0)], 0.12, None), 800)
+    plans = []
+    for rest in (1.0, 10.0, 60.0):
+        hold.make_plan(rest, is_overdrawn=False)
+        plans.append(hold.plan)
+    assert plans[0] < plans[1] < plans[2]
+    hold.make_plan(1.0, is_overdrawn=True)
+    assert hold.plan >= 250
 
 
 def test_in_company_every_share_grows_alike_and_a_refusal_cuts_it() -> None:

@@ -90,7 +90,7 @@ def _bounds(epochs: Sequence[Epoch]) -> tuple[float, float]:
     for epoch in epochs:
         sending = sum(seconds for seconds, _ in epoch.pieces)
         count = sum(requests for _, requests in epoch.pieces)
-        low = min(low, (count + 0.5) / (sending + (epoch.rest or 0.0) + 2.0 + (epoch.told or 0.0)))
+        low = min(low, (count + 0.5) / (sending + (epoch.rest or 0.0) + 2.0))
         high = max(high, (count + 1) / max(sending, 0.2))
         high = max([high, *(requests / max(seconds, 0.2) for seconds, requests in epoch.pieces)])
     return low * 0.5, max(high * 1.3, low)
