@@ -65,7 +65,7 @@ def test_a_told_wait_is_time_enough_for_a_token() -> None:
     pieces = [(10.0, 3.0)]
     told, untold = (bucket_fit([Epoch(5.0, pieces, 0.5, wait)]) for wait in (2.0, None))
     assert untold.rates[0] < 0.35
-    assert told.rates[0] > 0.37
+    assert told.rates[0] > untold.rates[0]
 
 
 def test_a_refusal_of_the_very_first_request_can_be_fitted() -> None:
