@@ -122,13 +122,13 @@ def test_the_dearer_a_refusal_the_rarer_it_is_sought() -> None:
 
 def test_in_company_every_share_grows_alike_and_a_refusal_cuts_it() -> None:
     share = SharePace()
-    assert share.refused(8.0, True, 6.0) is None
-    assert share.refused(8.0, True, 6.0) is None
-    rate = share.refused(8.0, True, 6.0)
+    assert share.refused(8.0, True, False, 6.0) is None
+    assert share.refused(8.0, True, False, 6.0) is None
+    rate = share.refused(8.0, True, False, 6.0)
     assert rate == pytest.approx(3.6)
     assert share.rate(4.0, 10.0) / 4.0 == pytest.approx(share.rate(1.0, 10.0))
     for _ in range(6):
-        rate = share.refused(4.0, False, 6.0)
+        rate = share.refused(4.0, False, False, 6.0)
     assert rate is None
 
 

@@ -21,6 +21,8 @@ UNSURE, EARLIEST_SHARE, EARLIEST, SLOW = 0.1, 0.1, 40.0, 150.0
 BUDGET, OVERDRAWN = 150.0, 250.0
 # A rest of so many seconds makes a refusal something to avoid.
 DEAR = 4.0
+# So many early refusals in a row, each answered with a slower pace, were in vain.
+IN_VAIN = 5
 # After the plan, and this much more, accelerate; a stage lasts so many requests, and until they are answered.
 GRACE, STAGE = 1.1, 6
 # Seconds' worth of tokens that may still pay for an excess: no more than twice the rate before these are spent.
@@ -34,6 +36,7 @@ class HoldPace:
         self.fit: Fit | None = None
         self.plan = 0.0  # requests until a refusal is sought
         self.is_strange = False  # the last refusal contradicts those before it, or only an absurd bucket fits
+        self.is_in_vain = False
         self._epochs: deque[Epoch] = deque(maxlen=EPOCHS)
         self._before: tuple[Fit, list[Epoch]] | None = None
         self._level = 0.0  # tokens we believe to be in the host's bucket
@@ -60,6 +63,8 @@ class HoldPace:
             self._epochs.popleft()
         rate = fit.rates[2]
         self.is_strange = known > fit.epochs or (rate > 3 and fit.burst < 1.2 + 0.06 * rate)
+        # Slowing down again and again has not helped: it is not the pace that is refused.
+        self.is_in_vain = self._early >= IN_VAIN
 
     def make_plan(self, rest: float, is_overdrawn: bool) -> None:
         """For the time after a rest of `rest` seconds."""

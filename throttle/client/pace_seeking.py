@@ -143,7 +143,7 @@ class SeekingPace:
         if rest is None:
             rest = self._lock_out or max(REST, REST_REQUESTS / self._hold.fit.rates[2])
         self._hold.make_plan(rest, self._refusals > FREE_REFUSALS + self._served / BUDGET)
-        rate = self._share.refused(self.rate, self._hold.is_strange, self._hold.measured_rate())
+        rate = self._share.refused(self.rate, self._hold.is_strange, self._hold.is_in_vain, self._hold.measured_rate())
         if rate is not None:
             self.rate = max(self.rate_min, rate)
         return rest

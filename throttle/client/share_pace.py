@@ -1,5 +1,6 @@
 """The pace in company: no bucket explains the refusals, so others draw from it, too.
 
+Or the host fails now and then whatever the pace: then slowing down further and further would help nobody.
 Growth that is even in time and a cut at each refusal lead to equal shares: who sends more is refused more often
 (Chiu and Jain, 1989). One's own share, held as if it were a limit, would freeze whatever came first.
 """
@@ -20,13 +21,13 @@ class SharePace:
         self.is_sharing = False
         self._strange: deque[bool] = deque(maxlen=OF)
 
-    def refused(self, pace: float, is_strange: bool, measured: float) -> float | None:
-        """The rate to go on with, in company; None alone."""
+    def refused(self, pace: float, is_strange: bool, is_in_vain: bool, measured: float) -> float | None:
+        """The rate to go on with, in company or under refusals that no pace avoids; None alone."""
         self._strange.append(is_strange)
         strange = sum(self._strange)
-        if not self.is_sharing and strange >= STRANGE and pace > LEAST:
+        if not self.is_sharing and (is_in_vain or (strange >= STRANGE and pace > LEAST)):
             self.is_sharing, pace = True, measured
-        elif strange == 0:
+        elif strange == 0 and not is_in_vain:
             self.is_sharing = False
         return pace * CUT if self.is_sharing else None
 
