@@ -92,9 +92,13 @@ def exchange(
     while True:
         place: Place | None = None
         try:
-            place, now = yield from _turn(host, waiter, now)
-            if place is None:
-                return
+            turn = host.ask(waiter, now) if host.is_open() else 0.0
+            if isinstance(turn, Place):  # nobody waits and nothing rests, as mostly: no second generator
+                place = turn
+            else:
+                place, now = yield from _turn(host, waiter, now)
+                if place is None:
+                    return
             answer = yield Send(retries)
             assert isinstance(answer, Answer)
             now = answer.at

@@ -131,6 +131,10 @@ class Host:
         """A waiter that was cancelled or gave up: its turn is the next one's."""
         self.in_flight.leave(waiter)
 
+    def is_open(self) -> bool:
+        """Neither stopped nor at rest."""
+        return self.stopped is None and not self.breaker.is_resting
+
     def rest_left(self, now: float) -> float:
         """Seconds for which nothing may be sent."""
         return max(0.0, self.breaker.rest_until - now) if self.breaker.is_resting else 0.0
