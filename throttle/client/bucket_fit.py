@@ -13,8 +13,9 @@ from math import exp, log
 RATES, BURSTS, PASSES = 16, 10, 3
 # Seconds' worth of tokens that a bucket may hold at first sight …
 BURST_LEAST, BURST_MOST = 0.05, 3.0
-# … but in any case what the network's jitter brings at once: else it would refuse all the time.
-JITTER = 0.05
+# … but in any case what the network's jitter brings at once, for else it would refuse all the time, and a little
+# for requests being whole, where they are told apart.
+JITTER, WHOLE = 0.02, 0.15
 # Tokens, squared, that a good bucket is wrong by: after an empty one, after a full one; and the share of what was
 # sent since. Of a coarse grid more is forgiven.
 EMPTY_NOISE, FULL_NOISE, SENT_NOISE, GRID_NOISE = 0.15, 0.01, 0.006, 0.3
@@ -54,7 +55,11 @@ def bucket_fit(epochs: Sequence[Epoch]) -> Fit:
             max(SENT_NOISE, GRID_NOISE * (rates[1] / rates[0] - 1)),
             max(SENT_NOISE, GRID_NOISE * (seconds[1] / seconds[0] - 1)),
         )
-        grid = [(rate, max(1.0 + JITTER * rate, rate * second)) for rate in rates for second in seconds]
+        grid = [
+            (rate, max(1.0 + JITTER * rate + min(WHOLE, 0.03 * rate), rate * second))
+            for rate in rates
+            for second in seconds
+        ]
         costs, used = _costs(epochs, grid, [_unlikely(second) for second in seconds] * len(rates), errors)
         if turn == 0:
             epochs = epochs[len(epochs) - used :]
