@@ -19,7 +19,7 @@ def test_it_prints_the_policy_as_sentences(tmp_path: Path, capsys: pytest.Captur
     assert json.loads(capsys.readouterr().out)["limits"]["load_max"] == 30
 
 
-@pytest.mark.parametrize("text", ["[limits]\nload_max = '30'\n", "[limit]\n", "=", None])
+@pytest.mark.parametrize("text", ["[limits]\nload_max = '30'\n", "[limit]\n", "=", "store = 'redis'", None])
 def test_what_is_wrong_is_one_line_and_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None
 ) -> None:

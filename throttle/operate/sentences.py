@@ -6,8 +6,8 @@ from throttle.server.policy import Delay, Limits
 from throttle.server.settings import Settings
 
 
-def policy_in_sentences(settings: Settings) -> Iterator[str]:
-    """What these settings do, a sentence a line."""
+def policy_in_sentences(settings: Settings, store: str | None = None) -> Iterator[str]:
+    """What these settings do, a sentence a line; `store`, where one is named."""
     if not settings.enforce:
         yield "Dry run: nobody is refused or delayed; what would have been is counted and logged."
     yield from _limits_in_sentences(settings.limits)
@@ -16,14 +16,23 @@ def policy_in_sentences(settings: Settings) -> Iterator[str]:
         yield f"For {one.path} and below, by {methods}, counted apart:"
         for sentence in _limits_in_sentences(one.limits):
             yield f"    {sentence}"
+    yield from _pause_in_sentences(settings.limits)
     yield from _site_in_sentences(settings)
+    if store is not None:
+        yield f"The counts are kept in the store {store!r}."
+
+
+def _pause_in_sentences(limits: Limits) -> Iterator[str]:
+    refused = "everybody, before looking at who asks" if limits.pause_early else "everybody"
+    if limits.pause_exempt and not limits.pause_early:
+        refused += f" but {_listed(limits.pause_exempt)}"
+    yield (
+        f"{'The site is paused: it' if limits.paused else 'In a pause the site'} refuses {refused}, "
+        f"and tells {limits.pause_seconds:g} s where the pause has no end."
+    )
 
 
 def _limits_in_sentences(limits: Limits) -> Iterator[str]:
-    if limits.paused:
-        yield "The site is paused: everybody is refused" + (
-            f" but {_listed(limits.pause_exempt)}." if limits.pause_exempt and not limits.pause_early else "."
-        )
     stack = ""
     if limits.stack_hits is not None:
         stack = f"more than {limits.stack_hits} requests in {limits.stack_seconds:g} s"
@@ -47,16 +56,18 @@ def _limits_in_sentences(limits: Limits) -> Iterator[str]:
         )
     else:
         yield "A robot that finds no room is refused at once."
+    told = _delay(limits.wait_told, "after")
+    yield f"One that is refused for want of room is told to come back {told}, or up to half as long again."
     if limits.stack_exempt_agents:
         yield f"Requests are not counted for agents that contain {_listed(limits.stack_exempt_agents)}."
 
 
-def _delay(delay: Delay) -> str:
+def _delay(delay: Delay, preposition: str = "for") -> str:
     if delay.multiplier == 0 or delay.minimum == delay.maximum:
-        return f"for {delay.seconds(0):g} s"
+        return f"{preposition} {delay.seconds(0):g} s"
     added = f" and {delay.adjustment:g} s" if delay.adjustment else ""
     least = f" at least {delay.minimum:g} s and" if delay.minimum else ""
-    return f"for {delay.multiplier:g} s for each running request{added},{least} at most {delay.maximum:g} s"
+    return f"{preposition} {delay.multiplier:g} s for each running request{added},{least} at most {delay.maximum:g} s"
 
 
 def _site_in_sentences(settings: Settings) -> Iterator[str]:
@@ -88,6 +99,10 @@ def _site_in_sentences(settings: Settings) -> Iterator[str]:
     statuses = settings.statuses
     others = [f"{status} for {reason}" for reason, status in statuses.items() if reason != "*"]
     yield f"Refusals are answered {statuses['*']}" + (f", {_listed(others)}." if others else ".")
+    if not settings.rate_limit_fields:
+        yield "No answer tells what is left (RateLimit)."
+    if settings.count_streams:
+        yield "WebSockets and event streams count as running until they end."
 
 
 def _listed(names: object) -> str:
