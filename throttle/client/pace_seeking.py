@@ -28,8 +28,8 @@ from throttle.rate_limit_fields import Quota
 DOUBLE_AFTER = 4
 # In a window that refuses nothing it rises by so much instead.
 RISE = 1.05
-# Beyond SOON a second it is never more than SENT_SHARE of all that was sent, a second: when a quota is spent, what is in
-# flight is refused, too.
+# Beyond SOON a second it is never more than SENT_SHARE of all that was sent, a second: when a quota is spent, what
+# is in flight is refused, too.
 SOON, SENT_SHARE = 32.0, 0.7
 # Refusals that come before any are earned (`hold_pace.BUDGET`).
 FREE_REFUSALS = 1
