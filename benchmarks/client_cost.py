@@ -1,0 +1,97 @@
+"""What does holding back cost a request?
+
+    python -m benchmarks.client_cost
+
+Microseconds of one request's way through our machines (exchange, host, the default pace) without any I/O, beside
+aiolimiter and pyrate-limiter in the same run; none has to wait. Median of rounds, the rounds taken in turn.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from random import Random
+from statistics import median
+from typing import Any
+
+from throttle.client.answer import Answer
+from throttle.client.exchange import Done, Send, Wait, exchange
+from throttle.client.host import Host
+from throttle.client.pace import Pace
+from throttle.client.pace_aimd import AimdPace
+from throttle.client.pace_seeking import SeekingPace
+
+REQUESTS = 5_000
+ROUNDS = 15
+
+
+def ours(pace: Callable[[], Pace]) -> Callable[[], Coroutine[Any, Any, float]]:
+    """The virtual clock goes as fast as the pace allows, so that no request waits."""
+
+    async def round_() -> float:
+        host = Host("example.org", pace(), 0.0, Random(1))
+        now, woken = 0.0, lambda: None
+        spent = 0.0
+        for _ in range(REQUESTS):
+            now += 1.0 / host.pace.rate + 1e-6
+            started = time.perf_counter()
+            flow = exchange(host, woken, now)
+            step = next(flow)
+            if isinstance(step, Wait):  # the pace has just slowed: an extra step, which is counted
+                now += step.seconds
+                step = flow.send(now)
+            assert isinstance(step, Send)
+            step = flow.send(Answer(now + 0.0005, 200))
+            assert isinstance(step, Done)
+            host.release(step.place)
+            spent += time.perf_counter() - started
+        return spent / REQUESTS
+
+    return round_
+
+
+async def aiolimiter_round() -> float:
+    from aiolimiter import AsyncLimiter
+
+    limiter = AsyncLimiter(1e9, 1)
+    started = time.perf_counter()
+    for _ in range(REQUESTS):
+        async with limiter:
+            pass
+    return (time.perf_counter() - started) / REQUESTS
+
+
+async def pyrate_round() -> float:
+    from pyrate_limiter import Duration, InMemoryBucket, Limiter, Rate
+
+    limiter = Limiter(InMemoryBucket([Rate(1_000_000, Duration.SECOND)]))
+    started = time.perf_counter()
+    for _ in range(REQUESTS):
+        limiter.try_acquire("example.org")
+    spent = (time.perf_counter() - started) / REQUESTS
+    limiter.close()
+    return spent
+
+
+SUBJECTS: dict[str, Callable[[], Coroutine[Any, Any, float]]] = {
+    "ours, the default pace": ours(lambda: SeekingPace(Random(1), rate=50.0)),
+    "ours, the AIMD pace": ours(AimdPace),
+    "aiolimiter (rate only)": aiolimiter_round,
+    "pyrate-limiter (rate only)": pyrate_round,
+}
+
+
+def main() -> None:
+    rounds: dict[str, list[float]] = {name: [] for name in SUBJECTS}
+    for _ in range(ROUNDS):
+        for name, subject in SUBJECTS.items():
+            try:
+                rounds[name].append(asyncio.run(subject()))
+            except ImportError as missing:
+                raise SystemExit(f"{missing}; install with: pip install aiolimiter pyrate-limiter") from missing
+    for name, seconds in rounds.items():
+        low, middle, high = min(seconds), median(seconds), max(seconds)
+        print(f"{name:28} {1e6 * middle:6.2f} µs a request  (least {1e6 * low:.2f}, most {1e6 * high:.2f})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""Each pace, told what happened by hand; the default one also against whole simulated hosts."""
+
+from random import Random
+
+import pytest
+
+from benchmarks.simulator.score import Score, run
+from benchmarks.simulator.situations import FOURTEEN, Situation, bucket, workers
+from throttle.client.bucket_fit import Epoch
+from throttle.client.hold_pace import HoldPace
+from throttle.client.latency_limit import LatencyLimit
+from throttle.client.pace_aimd import AimdPace
+from throttle.client.pace_interval import IntervalPace
+from throttle.client.pace_seeking import SeekingPace
+from throttle.client.pace_table import TablePace
+from throttle.client.quota_pace import QuotaPace
+from throttle.client.send_log import SendLog
+from throttle.client.share_pace import SharePace
+from throttle.client.window_pace import WindowPace
+from throttle.rate_limit_fields import Quota
+
+
+def test_the_interval_shrinks_by_a_step_and_doubles_with_a_little_jitter() -> None:
+    pace = IntervalPace(Random(1), interval=1.0)
+    pace.served(0.0, 0.0, 1)
+    assert pace.interval == pytest.approx(0.95)
+    pace.dropped(1.0, 0.9, 1, None, 1)
+    assert 1.9 <= pace.interval <= 1.9 * 1.1 + 1e-9
+    for _ in range(10):
+        pace.dropped(1.0, 0.9, 1, None, 1)
+    assert pace.interval == 10.0
+    for _ in range(500):
+        pace.served(0.0, 0.0, 1)
+    assert pace.rate == pytest.approx(10.0)
+
+
+def test_the_table_starts_at_ten_gains_one_a_hundred_and_halves_again_in_a_row() -> None:
+    pace = TablePace()
+    for _ in range(200):
+        pace.served(0.0, 0.0, 1)
+    assert pace.rate == 12.0
+    pace.dropped(0.0, 0.0, 1, None, 1)
+    assert pace.rate == 6.0
+    pace.dropped(0.5, 0.4, 1, None, 1)
+    assert pace.rate == 1.5
+    pace.dropped(100.0, 99.9, 1, None, 1)
+    assert pace.rate == 1.0  # never below the least
+
+
+def test_aimd_adds_in_time_and_halves_once_a_series() -> None:
+    pace = AimdPace(rate=4.0, increase=0.5)
+    for _ in range(4):
+        pace.served(0.0, 0.0, 1)
+    assert pace.rate == pytest.approx(4.5, rel=0.02)
+    before = pace.rate
+    pace.dropped(1.0, 0.9, 1, None, 1)
+    pace.dropped(2.0, 1.9, 1, None, 2)
+    assert pace.rate == before / 2
+
+
+@pytest.mark.parametrize("pace", [AimdPace(), TablePace(), IntervalPace(Random(1)), SeekingPace(Random(1))])
+def test_a_wait_that_is_told_is_never_cut_short(pace: AimdPace) -> None:
+    pace.sent(0.0, 1)
+    for in_a_row in (1, 2, 3):
+        assert pace.dropped(0.1, 0.0, 1, 77.0, in_a_row) >= 77.0
+
+
+def test_the_log_knows_what_led_to_a_refusal_and_what_left_after_it() -> None:
+    log = SendLog()
+    log.begin(10.0, 2.0)
+    for number in range(20):
+        log.send(10.0 + number * 0.5, 2.0, is_late=False)
+    epoch = log.epoch(18.5, 1.0)  # the 18th of 20
+    assert sum(requests for _, requests in epoch.pieces) == 17
+    assert sum(seconds for seconds, _ in epoch.pieces) == pytest.approx(8.0)
+    assert epoch.gap == pytest.approx(0.5)
+    assert epoch.rest == 2.0
+
+
+def test_a_countdown_measures_what_a_window_holds() -> None:
+    window = WindowPace()
+    window.begin(0.0)
+    assert window.refused(10.0, 50.0, pace=100.0, accepted=480)
+    assert window.rate == pytest.approx(1.02 * 480 / 60)
+    assert window.refused(119.0, 1.0, pace=8.2, accepted=480)
+    assert window.rate == pytest.approx(1.02 * 480 / 60)
+
+
+def test_a_short_wait_is_no_countdown_and_neither_is_always_the_same() -> None:
+    window = WindowPace()
+    window.begin(0.0)
+    assert not window.refused(10.0, 1.0, pace=8.0, accepted=80)
+    assert window.refused(20.0, 30.0, pace=8.0, accepted=80)
+    assert not window.refused(90.0, 30.0, pace=8.0, accepted=300)
+
+
+def test_a_quota_is_spread_over_its_time_and_nothing_is_sent_when_it_is_spent() -> None:
+    quota = QuotaPace()
+    quota.told(0.0, Quota(40, 20.0), in_flight=0)
+    assert quota.is_told(1.0)
+    assert quota.rate(0.0) == pytest.approx(2.0)
+    quota.told(0.0, Quota(40, 20.0), in_flight=20)  # these are not yet counted by the host
+    assert quota.rate(0.0) == pytest.approx(1.0)
+    quota.sent()
+    quota.told(1.0, Quota(0, 19.0), in_flight=0)
+    assert quota.rest == 19.0
+    assert not quota.is_told(60.0)
+
+
+def test_the_dearer_a_refusal_the_rarer_it_is_sought() -> None:
+    hold = HoldPace()
+    for _ in range(4):
+        hold.refused(Epoch(1.0, [(99.0, 800.0)], 0.12, None), 800)
+    plans = []
+    for rest in (1.0, 10.0, 60.0):
+        hold.make_plan(rest, is_overdrawn=False)
+        plans.append(hold.plan)
+    assert plans[0] < plans[1] < plans[2]
+    hold.make_plan(1.0, is_overdrawn=True)
+    assert hold.plan >= 250
+
+
+def test_in_company_every_share_grows_alike_and_a_refusal_cuts_it() -> None:
+    share = SharePace()
+    assert share.refused(8.0, True, False, 6.0) is None
+    assert share.refused(8.0, True, False, 6.0) is None
+    rate = share.refused(8.0, True, False, 6.0)
+    assert rate == pytest.approx(3.6)
+    assert share.rate(4.0, 10.0) / 4.0 == pytest.approx(share.rate(1.0, 10.0))
+    for _ in range(6):
+        rate = share.refused(4.0, False, False, 6.0)
+    assert rate is None
+
+
+def test_slots_shrink_when_the_host_gets_slow_and_not_when_it_is_only_busy() -> None:
+    for latency, shrinks in ((lambda height: 0.1, False), (lambda height: 0.1 * max(1, height / 3), True)):
+        limit, now = LatencyLimit(4, 100), 0.0
+        for turn in range(2000):
+            height = 1 + turn % int(limit.limit)
+            limit.sent(height)
+            now += 0.01
+            limit.served(now + latency(height), now, height)
+        assert (limit.limit < 15) is shrinks
+
+
+def test_a_refusal_at_a_height_seldom_reached_is_one_of_slots_unless_the_next_comes_at_once() -> None:
+    limit = LatencyLimit(10, 100)
+    for turn in range(100):
+        limit.served(turn * 0.1 + 0.1, turn * 0.1, 2)
+    assert limit.refused(11.0, 6)
+    assert limit.limit == 5
+    assert not limit.refused(11.5, 5)
+    assert limit.was_wrong
+    assert limit.limit == 10
+
+
+def seek(situation: Situation, caller: int, random: Random) -> SeekingPace:
+    return SeekingPace(random)
+
+
+def situation(name: str) -> Score:
+    return run(next(found for found in FOURTEEN if found.name == name), seek, seed=11)
+
+
+def test_a_hidden_rate_is_found_and_kept() -> None:
+    score = situation("8/s, 429 told")
+    assert score.goodput > 0.95
+    assert score.refused < 0.01
+
+
+def test_fields_are_obeyed_without_a_refusal() -> None:
+    score = situation("480 a minute, fields")
+    assert score.goodput > 0.99
+    assert score.refused == 0
+
+
+def test_a_host_that_slows_before_it_refuses_is_kept_busy_and_not_slow() -> None:
+    score = situation("knee: 4 and a queue")
+    assert score.goodput > 0.95
+    assert score.p95 < 1.5
+
+
+def test_slots_are_told_from_a_rate() -> None:
+    score = run(workers("slots", 8, 0), seek, seed=3)
+    assert score.goodput > 0.93
+    assert score.refused < 0.005
+
+
+def test_a_step_down_is_followed_within_seconds() -> None:
+    score = situation("8→2/s")
+    assert score.settle is not None
+    assert score.settle < 20
+    assert score.refused < 0.02
+
+
+def test_an_outage_is_probed_gently_and_its_end_noticed() -> None:
+    score = situation("outage 60 s")
+    assert score.probes is not None
+    assert score.back is not None
+    assert score.probes <= 0.2
+    assert score.back < 7
+
+
+def test_the_simulation_is_repeatable() -> None:
+    short = bucket("short", 8, 8, seconds=60.0)
+    assert run(short, seek, 1) == run(short, seek, 1)

@@ -1,0 +1,151 @@
+"""One polite exchange as a flow: it yields what to do and is sent what happened. No I/O, no clock.
+
+A driver, synchronous or not, is a loop over it:
+
+    flow = exchange(host, wake, clock())
+    step = next(flow)
+    while True:
+        match step:
+            case Wait(seconds):     sleep so long, or until `wake` was called      step = flow.send(clock())
+            case WaitForSlot():     sleep until `wake` was called                  step = flow.send(clock())
+            case Send():            send the request                               step = flow.send(Answer(...))
+            case GiveUp(error):     close the last answer, if any; raise error
+            case Done(place):       return the last answer; host.release(place, ...) when its body is closed
+
+When a step other than `Done` follows a `Send`, the driver closes the answer it holds. However the loop is left,
+`flow.close()` gives back place and turn; after `Done` the place is the driver's.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+
+from throttle.client.answer import Answer, Ending, Failure
+from throttle.client.host import Host, Place
+from throttle.client.in_flight import Waiter
+
+IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})  # RFC 9110, 9.2.2
+
+
+class Refused(Exception):  # noqa: N818  # named for what happened, as its two kinds are
+    """The host was not asked, or would not serve."""
+
+
+class HostRests(Refused):
+    """The host asked for a longer wait than is allowed; come back in `seconds`."""
+
+    def __init__(self, host: str, seconds: float) -> None:
+        super().__init__(f"{host} asks for {seconds:.0f} s of rest, which is more than may be waited; come back then")
+        self.seconds = seconds
+
+
+class HostStopped(Refused):
+    """The host answers with a block, not a limit: waiting opens no wall."""
+
+    def __init__(self, host: str, reason: str) -> None:
+        super().__init__(f"{host} blocks this client ({reason}); slowing down will not help, a person must look")
+        self.reason = reason
+
+
+@dataclass(slots=True)
+class Wait:
+    seconds: float
+
+
+@dataclass(slots=True)
+class WaitForSlot:
+    pass
+
+
+@dataclass(slots=True)
+class Send:
+    retries: int
+
+
+@dataclass(slots=True)
+class GiveUp:
+    error: Refused
+
+
+@dataclass(slots=True)
+class Done:
+    place: Place
+
+
+# Frozen dataclasses would be tidier, and cost a microsecond each.
+Step = Wait | WaitForSlot | Send | GiveUp | Done
+Flow = Generator[Step, "float | Answer", None]
+
+_WAIT_FOR_SLOT = WaitForSlot()
+
+
+def exchange(
+    host: Host, wake: Callable[[], None], now: float, *, method: str = "GET", is_replayable: bool = True
+) -> Flow:
+    """The request waits for its turn, is sent, and if it fails is tried again as far as the budget goes.
+
+    A refusal or failure that is not tried again is no error here: the answer is the caller's (`Done`), except
+    that a host at rest for too long, or stopped, yields `GiveUp`.
+    """
+    waiter = Waiter(wake)
+    host.retry_budget.earn()
+    retries = 0
+    while True:
+        place: Place | None = None
+        try:
+            turn = host.ask(waiter, now) if host.is_open() else 0.0
+            if isinstance(turn, Place):  # nobody waits and nothing rests, as mostly: no second generator
+                place = turn
+            else:
+                place, now = yield from _turn(host, waiter, now)
+                if place is None:
+                    return
+            answer = yield Send(retries)
+            assert isinstance(answer, Answer)
+            now = answer.at
+            ending = host.answered(place, answer)
+            if not _is_worth_retrying(answer, ending, host) or not (
+                is_replayable
+                and method in IDEMPOTENT
+                and retries < host.politeness.backoff.retries_max
+                and host.rest_left(now) <= host.politeness.wait_max
+                and host.may_retry(now)
+            ):
+                done, place = place, None
+                yield Done(done)
+                return
+        finally:
+            host.leave(waiter)
+            if place is not None:
+                host.release(place)
+        # A refusal has set the whole host at rest, and the queue's order and the scout spread the retries;
+        # what failed by itself waits by itself.
+        if ending is not Ending.DROPPED:
+            pause_until = now + host.politeness.backoff.seconds(retries, host.random)
+            while now < pause_until:
+                now = yield Wait(pause_until - now)  # type: ignore[assignment]  # a Wait is answered by a time
+        retries += 1
+
+
+def _turn(host: Host, waiter: Waiter, now: float) -> Generator[Step, "float | Answer", tuple[Place | None, float]]:
+    """A place, once it is this request's turn; None when there will be none."""
+    asked_at = now
+    while True:
+        if host.stopped is not None:
+            yield GiveUp(HostStopped(host.name, host.stopped))
+            return None, now
+        rest = host.rest_left(now)
+        if rest > host.politeness.wait_max:
+            yield GiveUp(HostRests(host.name, rest))
+            return None, now
+        place = host.ask(waiter, now)
+        if isinstance(place, Place):
+            if now > asked_at:
+                host.waited(now, now - asked_at)
+            return place, now
+        now = yield Wait(place) if place != float("inf") else _WAIT_FOR_SLOT  # type: ignore[assignment]
+
+
+def _is_worth_retrying(answer: Answer, ending: Ending, host: Host) -> bool:
+    if host.stopped is not None:
+        return False
+    return ending is Ending.DROPPED or isinstance(answer.status, Failure) or answer.status in (500, 502, 504)

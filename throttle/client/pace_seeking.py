@@ -1,0 +1,208 @@
+"""The default pace: finds a limit that nobody tells, and is hardly ever refused.
+
+It goes on in one of five ways, each in a file of its own but the first:
+
+seek      nothing is known: start low, double every few requests until a refusal comes
+hold      a bucket was fitted to what was accepted and refused (`hold_pace`, `bucket_fit`)
+window    the refusal told a countdown: what was accepted until its end is what a window holds (`window_pace`)
+share     no bucket explains the refusals, others draw from it, too: grow evenly, cut at each (`share_pace`)
+quota     the host tells RateLimit fields: obey instead of guessing (`quota_pace`)
+
+How many may be open at once is found apart from all this (`latency_limit`). Constants count requests wherever
+they can, since seconds mean little without a rate.
+"""
+
+from random import Random
+
+from throttle.client.bucket_fit import Epoch
+from throttle.client.hold_pace import BUDGET, HoldPace
+from throttle.client.latency_limit import LatencyLimit
+from throttle.client.pace import rest_seconds
+from throttle.client.quota_pace import QuotaPace
+from throttle.client.send_log import SendLog
+from throttle.client.share_pace import SharePace
+from throttle.client.window_pace import WindowPace
+from throttle.rate_limit_fields import Quota
+
+# Seek: the rate doubles after so many requests, and never before the answers at this rate are in.
+DOUBLE_AFTER = 4
+# In a window that refuses nothing it rises by so much instead.
+RISE = 1.05
+# Beyond SOON a second it is never more than SENT_SHARE of all that was sent, a second: when a quota is spent, what
+# is in flight is refused, too.
+SOON, SENT_SHARE = 32.0, 0.7
+# Refusals that come before any are earned (`hold_pace.BUDGET`).
+FREE_REFUSALS = 1
+# Who counts refuses at once. A refusal that took so many seconds, and latencies, was of load and not of our pace.
+SLOW_REFUSAL, SLOW_LATENCIES = 2.0, 5.0
+# A first refusal without a wait told: so many seconds, and requests' time. A host shut longer than OUTAGE, and not
+# at the first refusal, was out: that says nothing of the limit.
+REST, REST_REQUESTS, OUTAGE = 0.5, 1.5, 20.0
+# Above so many a second the rate is worked out anew with each eighth request: it changes little with one.
+BRISK, EACH = 40.0, 8
+
+
+class SeekingPace:
+    """`rate` at first, within `rate_min` and `rate_max`; at most `in_flight_max` at once."""
+
+    capacity = 1.0
+
+    def __init__(
+        self,
+        random: Random,
+        *,
+        rate: float = 2.0,
+        rate_min: float = 0.01,
+        rate_max: float = 1000.0,
+        in_flight_max: int = 100,
+    ) -> None:
+        self.rate = rate
+        self.rate_min = rate_min
+        self.rate_max = rate_max
+        self._random = random
+        self._slots = LatencyLimit(4, in_flight_max)
+        self.in_flight_max: float = self._slots.limit
+        self._log = SendLog()
+        self._hold = HoldPace()
+        self._window = WindowPace()
+        self._share = SharePace()
+        self._quota = QuotaPace()
+        self._latency = 0.1
+        self._served = 0
+        self._refusals = 0
+        self._is_rested = True  # the next request is the first after a rest
+        self._on_time = 0  # requests that left when the pace let them, since it last doubled
+        self._slot_epoch: Epoch | None = None  # what led to a refusal that was taken for one of slots
+        self._dropped_at = 0.0
+        self._scouts = 0  # that were refused since
+        self._lock_out: float | None = None  # seconds for which a refusal shuts the host, as scouts have found
+
+    # -- hearing
+
+    def sent(self, now: float, height: int) -> None:
+        gap = min(now - self._log.last, 60.0)
+        is_late = is_on_time = False
+        if self._is_rested:
+            self._begin(now)
+        elif self._slots.sent(height) and self.rate * self._latency > 2 * self.in_flight_max:
+            pass  # the slots hold it back, and a faster pace would change nothing
+        elif gap > 1.5 / self.rate + 0.01:
+            is_late = True  # nothing was wanted for a while
+        else:
+            is_on_time = True
+        self._on_time += is_on_time
+        self._hold.sent(gap, is_on_time)
+        self._quota.sent()
+        self._log.send(now, self.rate, is_late)
+        if self.rate <= BRISK or self._log.sent % EACH == 0:
+            self._steer(now, 0.0 if is_late else gap * (EACH if self.rate > BRISK else 1))
+
+    def served(self, now: float, sent_at: float, height: int) -> None:
+        self._served += 1
+        self._latency += 0.05 * (min(now - sent_at, 4 * self._latency) - self._latency)
+        if self._scouts:
+            self._reopened(sent_at - self._dropped_at)
+        self._slots.served(now, sent_at, height)
+        self.in_flight_max = self._slots.limit
+
+    def dropped(self, now: float, sent_at: float, height: int, told: float | None, in_a_row: int) -> float:
+        if in_a_row > 1:
+            return self._scout_dropped(told, in_a_row)
+        self._is_rested = True
+        if told is not None and now - sent_at > max(SLOW_REFUSAL, SLOW_LATENCIES * self._latency):
+            return told
+        self._refusals += 1
+        self._dropped_at = sent_at
+        epoch = self._log.epoch(sent_at, told)
+        if told is None and self._slots.refused(now, height):
+            self._slots_are_full(epoch)
+            return self._latency
+        if self._slot_epoch is not None:
+            self.in_flight_max = self._slots.limit
+            if self._slots.was_wrong:
+                self._hold.remember(self._slot_epoch)
+            self._slot_epoch = None
+        accepted = round(sum(requests for _, requests in epoch.pieces))
+        if self._window.refused(now, told, self.rate, accepted):
+            assert told is not None
+            self._hold.forget()
+            return told
+        return self._refused(epoch, told)
+
+    def told(self, now: float, quota: Quota, in_flight: int) -> float:
+        self._quota.told(now, quota, in_flight)
+        self._steer(now, 0.0)
+        return self._quota.rest
+
+    # -- what a refusal teaches
+
+    def _refused(self, epoch: Epoch, told: float | None) -> float:
+        self._hold.refused(epoch, self._log.sent)
+        assert self._hold.fit is not None
+        rest = told
+        if rest is None:
+            rest = self._lock_out or max(REST, REST_REQUESTS / self._hold.fit.rates[2])
+        self._hold.make_plan(rest, self._refusals > FREE_REFUSALS + self._served / BUDGET)
+        rate = self._share.refused(self.rate, self._hold.is_strange, self._hold.is_in_vain, self._hold.measured_rate())
+        if rate is not None:
+            self.rate = max(self.rate_min, rate)
+        return rest
+
+    def _scout_dropped(self, told: float | None, in_a_row: int) -> float:
+        self._scouts += 1
+        if self._slot_epoch is not None:  # even one alone was refused: that was no matter of slots
+            self._slots.retract()
+            self.in_flight_max = self._slots.limit
+            epoch, self._slot_epoch, self._scouts = self._slot_epoch, None, 0
+            return self._refused(epoch, None)
+        rest = rest_seconds(told, in_a_row, first=REST)
+        return rest if told is not None else rest * self._random.uniform(0.95, 1.05)
+
+    def _slots_are_full(self, epoch: Epoch) -> None:
+        self.in_flight_max = self._slots.limit
+        self._slot_epoch = epoch
+        if self._slots.is_proven:
+            self._hold.forget()  # it was slots all the time, and no bucket
+
+    def _reopened(self, seconds: float) -> None:
+        """Scouts were refused, and one is served."""
+        self._scouts = 0
+        if seconds <= OUTAGE or self._lock_out is not None or not self._hold.recall():
+            self._lock_out = seconds
+
+    # -- saying
+
+    def _begin(self, now: float) -> None:
+        """The first request after a rest."""
+        self._is_rested = False
+        self._on_time = 0
+        rest = now - self._log.last if self._refusals else None
+        self._log.begin(now, rest)
+        self._window.begin(now)
+        self._hold.begin(rest or 0.0)
+
+    def _steer(self, now: float, gap: float) -> None:
+        if self._quota.is_told(now):
+            rate = self._quota.rate(now)
+        elif self._share.is_sharing:
+            rate = self._share.rate(self.rate, gap)
+        elif self._window.rate is not None:
+            rate = self._window.rate if self._log.sent < self._window.plan else self._rise()
+        elif self._hold.fit is not None:
+            rate = self._hold.rate(self.rate, self._latency)
+        else:
+            rate = self._seek()
+        self.rate = max(self.rate_min, min(self.rate_max, rate))
+
+    def _rise(self) -> float:
+        """By a little each few requests: one window too many is soon spent."""
+        if self._on_time < max(DOUBLE_AFTER, 2 * self.rate * self._latency):
+            return self.rate
+        self._on_time = 0
+        return self.rate * RISE
+
+    def _seek(self) -> float:
+        if self._on_time < max(DOUBLE_AFTER, 2 * self.rate * self._latency):
+            return self.rate
+        self._on_time = 0
+        return max(self.rate, min(2 * self.rate, max(SOON, SENT_SHARE * self._log.sent)))
