@@ -90,21 +90,26 @@ def is_host_of(operator: Operator, name: str) -> bool:
     return False
 
 
-async def confirmed(resolver: Resolver, operator: Operator, address: str) -> bool:
-    """The address has one of the operator's names, and that name has the address. Raises OSError for no answer."""
+async def confirmed(resolver: Resolver, operator: Operator, address: str) -> bool | None:
+    """The address has one of the operator's names, and that name has the address. None if it has no name at all.
+
+    Raises OSError for no answer.
+    """
     packed = packed_address(address)
-    for name in list(await resolver.names(address))[:8]:
+    names = list(await resolver.names(address))[:8]
+    for name in names:
         if is_host_of(operator, name):
             found = await resolver.addresses(name.lower().removesuffix("."))
             if any(packed_address(one) == packed for one in found):
                 return True
-    return False
+    return False if names else None
 
 
 class ReverseDns:
     """Questions wait in a short queue, and few are asked at a time; `answered` is told each answer.
 
-    VERIFIED; FORGED, where DNS knows better; UNKNOWN where it had no answer.
+    VERIFIED; FORGED, where DNS knows better; UNKNOWN where it had no answer. That an address has no name counts only
+    once some address had one: there are resolvers that know nothing of the world outside, and say so of all of it.
     """
 
     def __init__(
@@ -123,6 +128,7 @@ class ReverseDns:
         self._queued = queued
         self._seconds = seconds
         self._rest = rest
+        self._has_found_a_name = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._start_over()
 
@@ -170,6 +176,9 @@ class ReverseDns:
                 is_confirmed = await confirmed(self._resolver, operator, address)
         except Exception:  # a resolver may fail in ways of its own, and none of them says anything of the caller
             return Finding.UNKNOWN
+        if is_confirmed is None and not self._has_found_a_name:
+            return Finding.UNKNOWN
+        self._has_found_a_name = True
         return Finding.VERIFIED if is_confirmed else Finding.FORGED
 
     def close(self) -> None:
