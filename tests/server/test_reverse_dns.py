@@ -128,7 +128,7 @@ async def test_an_answer_is_verified_forged_or_unknown_where_there_was_none() ->
     zones.reverse["192.0.2.6"] = ["crawl-6.googlebot.com"]
     zones.forward["crawl-6.googlebot.com"] = OSError("no answer")
     answers = Answers(zones)
-    for last in range(1, 7):
+    for last in (1, 2, 4, 5, 6, 3):
         assert answers.dns.ask(GOOGLE, f"192.0.2.{last}")
     await asyncio.sleep(10)
     assert answers.by_address == {
