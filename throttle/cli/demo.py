@@ -43,7 +43,7 @@ TRAFFIC_SECONDS = 30.0
 SEED = 2004
 PEOPLE_COUNT, THINK_SECONDS = 20, 6.0
 FEED_EVERY_SECONDS = 3.0
-RUDE_RATE, RUDE_ADDRESSES, RUDE_CONNECTIONS = 25.0, 8, 16
+RUDE_RATE, RUDE_ADDRESSES, RUDE_CONNECTIONS = 20.0, 4, 14
 SEARCHES = ("open+access", "citation+analysis", "peer+review", "metadata", "%22digital+library%22")
 
 CROWD = f"""\
