@@ -24,7 +24,9 @@ def run(arguments: argparse.Namespace) -> int:
     except ConfigError as error:
         raise CommandError(str(error)) from None
     if arguments.json:
-        print(json.dumps({"schema_version": 1, "store": store, **asdict(settings)}, indent=2))
+        table = {"schema_version": 1, "store": store, **asdict(settings)}
+        table["cookie_secret"] = None if settings.cookie_secret is None else "(not shown)"
+        print(json.dumps(table, indent=2))
     else:
         for sentence in policy_in_sentences(settings):
             print(sentence)

@@ -8,6 +8,7 @@ import inspect
 import logging
 import os
 import random as random_module
+import secrets
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,10 +19,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from throttle.rate_limit_fields import limit_value
 from throttle.retry_after import whole_seconds
+from throttle.server.acquaintances import Acquaintances
 from throttle.server.agents import CallerClass
 from throttle.server.agents import classify as classify_agent
 from throttle.server.caller import Classify, Identify, IsWebApi, Rules, Standing
 from throttle.server.config import ConfigFile, settings_from
+from throttle.server.cookies import Cookies, with_cookie
 from throttle.server.deferral import sleep
 from throttle.server.dry_run import DryRun
 from throttle.server.held_receive import HeldReceive
@@ -29,7 +32,7 @@ from throttle.server.place import Place
 from throttle.server.policy import LOAD_DEFER
 from throttle.server.refusal import PAUSED, Field, Refusal, messages, refusal_of, required_fields
 from throttle.server.refusal_log import RefusalLog
-from throttle.server.rule import MICROSECONDS, Deferred, Quota, Refused, Rule, Served
+from throttle.server.rule import MICROSECONDS, Deferred, Key, Quota, Refused, Rule, Served
 from throttle.server.rulebook import Rulebook
 from throttle.server.settings import Settings, SettingsDict
 from throttle.server.shutdown import on_stop_signal
@@ -38,6 +41,8 @@ from throttle.server.stores.memory import MemoryStore
 from throttle.server.tally import Tally
 
 logger = logging.getLogger("throttle")
+
+_CALLER = int(Key.CALLER)
 
 ResponseHook = Callable[[Scope, Refusal], Response | Awaitable[Response | None] | None]
 
@@ -79,6 +84,8 @@ class ThrottleMiddleware:
         self._hooks: dict[str, Any] = {"classify": classify, "is_web_api": is_web_api, "identify": identify}
         self._settings = settings
         self._tallies: defaultdict[CallerClass, Tally] = defaultdict(Tally)
+        self._acquaintances = Acquaintances()
+        self._own_secret = secrets.token_bytes(32)
         self._log = RefusalLog()
         self._hears_stop_signal = False
         self._looks_for_proxy = 100  # refused browsers; behind a proxy the first already shows it
@@ -121,7 +128,8 @@ class ThrottleMiddleware:
 
     def _use(self, settings: Settings) -> None:
         """Put settings in force, all at once. Hits, load and sleepers stay."""
-        self._book = Rulebook(settings, self.store, self._tallies, **self._hooks)
+        secret = self._own_secret if settings.cookie_secret is None else settings.cookie_secret.encode()
+        self._book = Rulebook(settings, self.store, self._tallies, cookies=Cookies(secret), **self._hooks)
         if settings.limits.paused:
             self.store.paused = Pause(None, settings.limits.pause_early)
 
@@ -160,6 +168,10 @@ class ThrottleMiddleware:
             return await self._refuse(scope, receive, send, refusal, ())
 
         rules, hashes, address, agent = book.caller(scope)
+        further = rules.further
+        if further is not None and further.acquainted is not None:
+            is_known = self._acquaintances.knows(hashes[_CALLER], now, further.acquaintance)
+            rules = further.acquainted if is_known else rules
         verdict = self.store.admit(rules.prepared, hashes, now, rules.rank)
         held: HeldReceive | None = None
         if not isinstance(verdict, Served):
@@ -187,6 +199,9 @@ class ThrottleMiddleware:
                     return await self.app(scope, receive, send)
                 try:
                     fields = self._fields(rules, verdict.quotas, held)
+                    if further is not None and further.gives_cookie:
+                        # It counts when the wait is over: whoever else hammers on the shared key, the wait is true.
+                        fields = (*fields, book.cookie(scope, refusal.retry_after))
                     return await self._refuse(scope, receive, send, refusal, fields)
                 finally:
                     if held is not None:
@@ -197,7 +212,13 @@ class ThrottleMiddleware:
             rules.tally.served += 1
             if verdict.quotas or held is not None:
                 place.fields = self._fields(rules, verdict.quotas, held)
-            await self.app(scope, receive, place.send)
+            answer: Send = place.send
+            if further is not None:
+                if further.gives_cookie:
+                    answer = with_cookie(answer, book.cookie(scope))
+                elif further.acquainted is not None:
+                    self._acquaintances.note(hashes[_CALLER], now, further.acquaintance)
+            await self.app(scope, receive, answer)
         finally:
             place.release()
             if held is not None:
@@ -316,7 +337,7 @@ def store_named(store: Store | str) -> Store:
 
 
 def _missing(response: Response, fields: Sequence[Field]) -> list[Field]:
-    present = {name for name, _ in response.raw_headers}
+    present = {name for name, _ in response.raw_headers} - {b"set-cookie"}  # a field that may stand twice
     return [field for field in fields if field[0] not in present]
 
 

@@ -40,6 +40,7 @@ class _Timed:
     full: int
     """bytes of a caller's hits when no more is served"""
     holds_refused: bool
+    from_load: int
     shards: list[Shard]
     spread: int
     """how many shards there are"""
@@ -103,6 +104,7 @@ class MemoryStore:
             window,
             rule.at_most * STAMP,
             rule.holds_refused,
+            rule.from_load,
             hits.shards,
             len(hits.shards),
         )
@@ -135,7 +137,7 @@ class MemoryStore:
             while log and log < after:  # its oldest hit leaves by now: bytes compare from the left
                 log = log[8:] if len(log) < DEEP else unexpired(log, after)
             # 2. Compare, in the policy's order (as with the load above).
-            if len(log) >= rule.full:
+            if len(log) >= rule.full and (not rule.from_load or self._is_loaded(rule.from_load)):
                 # 3. Hold a refused hit where the rule says so.
                 if rule.holds_refused:
                     log = (log + (now + rule.window).to_bytes(8, "big"))[-rule.full :]
@@ -150,6 +152,8 @@ class MemoryStore:
         quotas: list[Quota] = []
         for rule, shard, key, log in asked:
             log += (now + rule.window).to_bytes(8, "big")
+            if rule.from_load:
+                log = log[-rule.full :]  # it may have been full, and not in force
             if now < shard.turn_at and len(shard.young) < shard.room:
                 shard.young[key] = log
             else:
@@ -157,6 +161,10 @@ class MemoryStore:
             if prepared.tells_quotas:
                 quotas.append((rule.rule, (rule.full - len(log)) // 8, _oldest(log)[0] - now))
         return Served(quotas) if quotas else SERVED
+
+    def _is_loaded(self, load: int) -> bool:
+        """So many run, or have been called to."""
+        return self._running + len(self._sleepers.called) >= load
 
     def _refused(
         self, rule: str, prepared: Prepared, hashes: Hashes, now: int, sleeper: Sleeper | None, asked: list[_Asked]
@@ -175,13 +183,19 @@ class MemoryStore:
         sleeper: Sleeper | None,
         asked: list[_Asked],
     ) -> Refused:
-        if self._closed or (sleeper is None and len(self._sleepers) >= rule.sleeping_max):
+        if self._closed or (sleeper is None and not self._may_sleep(rule, hashes)):
             return self._refused(rule.name, prepared, hashes, now, sleeper, asked)
         if sleeper is None:
-            sleeper = self._sleepers.add(rank, rule.at_most)
+            key = None if rule.sleepers_per_key is None else hashes[rule.sleepers_key]
+            sleeper = self._sleepers.add(rank, rule.at_most, key)
         else:
             self._sleepers.sleep_on(sleeper)
         return Deferred(rule.name, self._quotas(prepared, hashes, now, asked), self._running + 1, sleeper)
+
+    def _may_sleep(self, rule: LoadRule, hashes: Hashes) -> bool:
+        if len(self._sleepers) >= rule.sleeping_max:
+            return False
+        return rule.sleepers_per_key is None or self._sleepers.of(hashes[rule.sleepers_key]) < rule.sleepers_per_key
 
     def _quotas(self, prepared: Prepared, hashes: Hashes, now: int, asked: list[_Asked]) -> list[Quota]:
         """What is left under each timed rule; those not yet asked are looked up, without a hit."""
