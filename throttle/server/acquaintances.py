@@ -23,6 +23,9 @@ class Acquaintance(NamedTuple):
         return cls(visits, round(apart_seconds * MICROSECONDS), round(seconds * MICROSECONDS))
 
 
+NEVER = Acquaintance(0, 0, 0)
+
+
 class Acquaintances:
     """The visits of at most `max_callers`. Strangers, who came once, are forgotten first, acquaintances last."""
 
@@ -36,7 +39,7 @@ class Acquaintances:
     def knows(self, key: int, now: int, who: Acquaintance) -> bool:
         """The caller was served so often, within the time that a visit lasts."""
         log = self._shards[key % self._spread].find(key)
-        return len(log) >= who.visits * STAMP and len(unexpired(log, _stamp(now + 1))) >= who.visits * STAMP
+        return len(log) >= who.visits * STAMP and log[-who.visits * STAMP :] >= _stamp(now + 1)
 
     def note(self, key: int, now: int, who: Acquaintance) -> None:
         """The caller is served now."""

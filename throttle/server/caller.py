@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from starlette.types import Scope
 
-from throttle.server.acquaintances import Acquaintance
+from throttle.server.acquaintances import NEVER, Acquaintance
 from throttle.server.address import HEADERS, AddressReader, Networks, packed_address
 from throttle.server.agents import LONGEST, Agent, CallerClass, cut
 from throttle.server.keys import FurtherKeys
@@ -67,7 +67,7 @@ class Further:
     """these are the newcomer's"""
     acquainted: Rules | None = None
     """for a bot that is an acquaintance..."""
-    acquaintance: Acquaintance = Acquaintance(0, 0, 0)
+    acquaintance: Acquaintance = NEVER
     """...as it is from then on"""
 
 

@@ -5,14 +5,11 @@ flood makes the site forget it. A caller cannot make one up, and to get one cost
 never logged.
 """
 
-import binascii
 import hashlib
 import hmac
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable
-from enum import Enum
-from functools import lru_cache
 
 from starlette.types import Message
 
@@ -25,19 +22,15 @@ _ID, _FROM, _MAC = 9, 5, 16
 _SIGNED = _ID + _FROM
 LENGTH = (_SIGNED + _MAC) * 8 // 6
 """characters of a value"""
+REMEMBERED = 8192
+"""headers with a genuine cookie, in at most 2 MB; those with forged ones are not"""
+PENDING = 0
+"""in place of a key"""
+FORGED = (0, -LASTS)
 TRIES = 4
 """values that are looked at: a site may have a cookie whose name ends as ours does"""
 
 Field = tuple[bytes, bytes]
-
-
-class Cookie(Enum):
-    """What a browser without a valid cookie has."""
-
-    NONE = "none"
-    """nothing, or something forged, or one whose time is over"""
-    PENDING = "pending"
-    """a genuine one whose time has not come: it was given with a refusal"""
 
 
 class Cookies:
@@ -45,8 +38,7 @@ class Cookies:
 
     def __init__(self, secret: bytes) -> None:
         self._key = hashlib.sha256(b"throttle cookie\0" + secret).digest()
-        # Only genuine values are remembered, in at most 2 MB; a forged one costs 2 µs each time.
-        self._genuine = lru_cache(maxsize=8192)(self._read_genuine)
+        self._found: dict[int, tuple[int, int]] = {}
 
     def field(self, now: float, *, wait: int = 0, is_secure: bool) -> Field:
         """Set-Cookie with a new cookie, which counts from `now` (seconds of the wall clock) and `wait` seconds on.
@@ -59,35 +51,43 @@ class Cookies:
         attributes = b"; Path=/; Max-Age=%d; HttpOnly; SameSite=Lax" % (LASTS + wait)
         return b"set-cookie", prefix + NAME + value + attributes + suffix
 
-    def read(self, header: bytes, now: float) -> bytes | Cookie:
-        """The number of the first genuine cookie in a Cookie header whose time is now."""
-        found: Cookie = Cookie.NONE
+    def read(self, header: bytes, now: float) -> int | None:
+        """The key of the genuine cookie in a Cookie header; None where there is none, or its time is over.
+
+        PENDING for one whose time has not come, since it was given with a refusal.
+        """
+        key, counts_from = self._found.get(hash(header)) or self._find(header, now)
+        if counts_from <= now < counts_from + LASTS:
+            return key
+        return PENDING if now < counts_from else None
+
+    def _find(self, header: bytes, now: float) -> tuple[int, int]:
+        """The key of the first genuine cookie, and the time from which it counts."""
         at = header.find(NAME)
         for _ in range(TRIES):
             if at < 0:
                 break
-            begin = at + len(NAME)
-            try:
-                number, counts_from = self._genuine(header[begin : begin + LENGTH])
-            except _ForgedError:
-                pass
-            else:
-                if counts_from <= now < counts_from + LASTS:
-                    return number
-                if now < counts_from:
-                    found = Cookie.PENDING
-            at = header.find(NAME, begin)
-        return found
+            at += len(NAME)
+            opened = self._opened(header[at : at + LENGTH])
+            if now < opened[1] + LASTS:
+                if len(self._found) >= REMEMBERED:
+                    self._found.clear()  # each costs 3 µs once more
+                # Under the header's hash, which no outsider can foresee: the site's own cookies are not to be kept.
+                self._found[hash(header)] = opened
+                return opened
+            at = header.find(NAME, at)
+        return FORGED
 
-    def _read_genuine(self, value: bytes) -> tuple[bytes, int]:
+    def _opened(self, value: bytes) -> tuple[int, int]:
+        """The key of a genuine value and the time from which it counts; a forged one's time has never been."""
         try:
             raw = urlsafe_b64decode(value)
-        except (binascii.Error, ValueError):
-            raise _ForgedError from None
-        signed, mac = raw[:_SIGNED], raw[_SIGNED:]
-        if not hmac.compare_digest(mac, self._mac(signed)):
-            raise _ForgedError
-        return signed[:_ID], int.from_bytes(signed[_ID:], "big")
+        except ValueError:
+            return FORGED
+        signed = raw[:_SIGNED]
+        if not hmac.compare_digest(raw[_SIGNED:], self._mac(signed)):
+            return FORGED
+        return hash((signed[:_ID],)), int.from_bytes(signed[_ID:], "big")
 
     def _mac(self, signed: bytes) -> bytes:
         return hmac.digest(self._key, signed, "sha256")[:_MAC]
@@ -108,7 +108,3 @@ def with_cookie(send: Callable[[Message], Awaitable[None]], cookie: Field) -> Ca
 
 def _is_for_all(cache_control: bytes) -> bool:
     return b"public" in cache_control or b"s-maxage" in cache_control
-
-
-class _ForgedError(Exception):
-    """Not ours. (An exception, since these are not to be remembered.)"""

@@ -4,10 +4,10 @@ Here it is also told whether a browser asks for a page or for what a page loads.
 them can, so it leads to another stack and exempts from nothing.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from throttle.server.cookies import Cookie, Cookies
+from throttle.server.cookies import PENDING, Cookies
 from throttle.server.networks import NetworkKeys
 from throttle.server.rule import Hashes
 
@@ -24,14 +24,14 @@ PARTS = frozenset(
 class FurtherKeys:
     """Completes what is known of a caller by its address and agent; of browsers, by two headers more."""
 
-    def __init__(self, networks: NetworkKeys, cookies: Cookies | None, wall_clock: Callable[[], float]) -> None:
+    def __init__(self, networks: NetworkKeys, cookies: Cookies, wall_clock: Callable[[], float]) -> None:
         self._networks_of = networks.of
-        self._read_cookie = None if cookies is None else cookies.read
+        self._read_cookie = cookies.read
         self._wall_clock = wall_clock
 
     def of(
         self,
-        headers: Iterable[tuple[bytes, bytes]],
+        headers: Sequence[tuple[bytes, bytes]],
         rules: "Rules",
         hashes: Hashes,
         address: str,
@@ -40,21 +40,25 @@ class FurtherKeys:
     ) -> "Caller":
         """The caller, with the rules for its kind of request. A user (`is_user`) has a stack already."""
         _, caller, crawler = hashes
+        network, wide_network = self._networks_of(address)
         further = rules.further
         if further is not None and further.acquainted is None:  # a browser
-            read = None if is_user or further.newcomer is None else self._read_cookie
-            own: bytes | Cookie = Cookie.NONE
-            is_part = False
-            for name, value in headers:
-                if name == b"cookie":
-                    if read is not None and not isinstance(own, bytes):
-                        own = read(value, self._wall_clock())
-                elif name == b"sec-fetch-dest":
-                    is_part = value in PARTS
-            if isinstance(own, bytes):
-                caller = hash((own,))
-            if is_part and further.parts is not None:
-                rules = further.parts
-            elif own is Cookie.NONE and read is not None and further.newcomer is not None:
-                rules = further.newcomer
-        return rules, (0, caller, crawler, *self._networks_of(address)), address, agent
+            parts, newcomer = further.parts, None if is_user else further.newcomer
+            seeks_part, seeks_cookie = parts is not None, newcomer is not None
+            for name, value in reversed(headers):  # both stand near the end in most browsers' requests
+                if seeks_cookie and name == b"cookie":
+                    own = self._read_cookie(value, self._wall_clock())
+                    if own is None:
+                        continue  # it may stand in another: HTTP/2 may split the field
+                    seeks_cookie, newcomer = False, None
+                    if own != PENDING:
+                        caller = own
+                elif seeks_part and name == b"sec-fetch-dest":
+                    seeks_part = False
+                    if parts is not None and value in PARTS:
+                        rules = parts
+                elif not (seeks_cookie or seeks_part):
+                    break
+            if newcomer is not None and rules is not parts:
+                rules = newcomer
+        return rules, (0, caller, crawler, network, wide_network), address, agent

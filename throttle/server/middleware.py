@@ -24,7 +24,7 @@ from throttle.server.agents import CallerClass
 from throttle.server.agents import classify as classify_agent
 from throttle.server.caller import Classify, Identify, IsWebApi, Rules, Standing
 from throttle.server.config import ConfigFile, settings_from
-from throttle.server.cookies import Cookies, with_cookie
+from throttle.server.cookies import with_cookie
 from throttle.server.deferral import sleep
 from throttle.server.dry_run import DryRun
 from throttle.server.held_receive import HeldReceive
@@ -129,7 +129,7 @@ class ThrottleMiddleware:
     def _use(self, settings: Settings) -> None:
         """Put settings in force, all at once. Hits, load and sleepers stay."""
         secret = self._own_secret if settings.cookie_secret is None else settings.cookie_secret.encode()
-        self._book = Rulebook(settings, self.store, self._tallies, cookies=Cookies(secret), **self._hooks)
+        self._book = Rulebook(settings, self.store, self._tallies, secret=secret, **self._hooks)
         if settings.limits.paused:
             self.store.paused = Pause(None, settings.limits.pause_early)
 

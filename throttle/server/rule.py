@@ -50,7 +50,7 @@ class Rule:
     holds_refused: bool = False
     """a hit that this rule refuses counts too, so hammering keeps a caller out"""
     from_load: int = 0
-    """it refuses only while so many others run; it counts always"""
+    """asked only while at least so many others run; else its hits do not count either"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class Rulebook:
         classify: Classify,
         is_web_api: IsWebApi | None = None,
         identify: Identify | None = None,
-        cookies: Cookies | None = None,
+        secret: bytes = b"",
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.settings = settings
@@ -51,7 +51,8 @@ class Rulebook:
         self._statuses = {BANNED: 403, **settings.statuses}
         self._pause_exempt = Networks(settings.limits.pause_exempt, "pause_exempt", settings.ipv6_prefix)
         self.compiled = lru_cache(maxsize=None)(self._compile)  # as many as classes times path limits
-        self._cookies = cookies
+        self._cookies = Cookies(secret)
+        self._gives_cookies = bool(secret) and self.enforces  # a dry run changes no answer
         self._wall_clock = wall_clock
         reader = CallerReader(
             self.compiled,
@@ -76,8 +77,6 @@ class Rulebook:
 
     def cookie(self, scope: Scope, wait: int = 0) -> tuple[bytes, bytes]:
         """Set-Cookie for a newcomer, whose cookie counts after `wait` seconds."""
-        if self._cookies is None:
-            raise RuntimeError("a rulebook without cookies gives none")
         is_secure = scope.get("scheme") in ("https", "wss")
         return self._cookies.field(self._wall_clock(), wait=wait, is_secure=is_secure)
 
@@ -102,7 +101,7 @@ class Rulebook:
             return rules
         if caller_class.is_browser:
             parts = None if limits.parts_hits is None else compiled(is_part=True)
-            if limits.cookies and self._cookies is not None and self.enforces:  # a dry run changes no answer
+            if limits.cookies and self._gives_cookies:
                 newcomer = compiled()
                 newcomer.further = Further(gives_cookie=True)
                 rules.further = Further(parts, newcomer)

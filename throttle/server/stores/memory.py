@@ -22,7 +22,7 @@ from throttle.server.rule import (
 )
 from throttle.server.sleepers import Sleeper, Sleepers
 from throttle.server.stores import Pause
-from throttle.server.stores.hit_log import DEEP, SHARDS, STAMP, HitLog, Shard, unexpired
+from throttle.server.stores.hit_log import BYTES_A_CALLER, DEEP, SHARDS, STAMP, HitLog, Shard, unexpired
 
 SERVED = Served()
 _oldest = struct.Struct(">Q").unpack_from
@@ -62,16 +62,27 @@ class Prepared:
 class MemoryStore:
     """Counts for the requests of this process.
 
-    `max_callers` bounds what is held under each rule, at about 150 bytes a caller with one hit. Beyond it callers seen
-    once are forgotten first; those who are refused stay, up to a third of it. `clock` is the middleware's.
+    `max_callers` bounds the callers that are held under each rule, and `max_bytes` those under all rules together, at
+    150 bytes a caller with one hit, in equal parts. (Each hit more takes eight bytes, for as long as it counts.) Beyond
+    it callers seen once are forgotten first; those who are refused stay, up to a third of it. `clock` is the
+    middleware's.
 
-    Raises ValueError for a cap below 192 (three generations of 64 shards).
+    Raises ValueError for a cap below 192 callers (three generations of 64 shards), or a megabyte.
     """
 
-    def __init__(self, *, max_callers: int = 1_048_576, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        *,
+        max_callers: int = 1_048_576,
+        max_bytes: int = 512 << 20,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         if isinstance(max_callers, bool) or not isinstance(max_callers, int) or max_callers < 3 * SHARDS:
             raise ValueError(f"MemoryStore(max_callers={max_callers!r}): a whole number from {3 * SHARDS} is needed")
+        if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1 << 20:
+            raise ValueError(f"MemoryStore(max_bytes={max_bytes!r}): a whole number from {1 << 20} is needed")
         self.max_callers = max_callers
+        self.max_bytes = max_bytes
         self._clock = clock  # asked for the end of a pause only, never in a decision
         self.paused: Pause | None = None
         self._running = 0
@@ -95,6 +106,7 @@ class MemoryStore:
         hits = self._hits.get(rule.name)
         if hits is None:
             hits = self._hits[rule.name] = HitLog(self.max_callers)
+            self._share_out()
         window = round(rule.seconds * MICROSECONDS)
         hits.hold_for(window)
         return _Timed(
@@ -108,6 +120,12 @@ class MemoryStore:
             hits.shards,
             len(hits.shards),
         )
+
+    def _share_out(self) -> None:
+        """A part of the memory for each rule, whenever there is one more."""
+        room = min(self.max_callers, self.max_bytes // BYTES_A_CALLER // len(self._hits))
+        for hits in self._hits.values():
+            hits.hold_at_most(room)
 
     def admit(
         self,
@@ -128,6 +146,8 @@ class MemoryStore:
                 if self._running + len(self._sleepers.called) >= rule.at_most:
                     return self._no_room(rule, prepared, hashes, now, rank, sleeper, asked)
                 continue
+            if rule.from_load and self._running + len(self._sleepers.called) < rule.from_load:
+                continue
             key = hashes[rule.key]
             shard = rule.shards[key % rule.spread]
             # 1. Forget what has expired.
@@ -137,7 +157,7 @@ class MemoryStore:
             while log and log < after:  # its oldest hit leaves by now: bytes compare from the left
                 log = log[8:] if len(log) < DEEP else unexpired(log, after)
             # 2. Compare, in the policy's order (as with the load above).
-            if len(log) >= rule.full and (not rule.from_load or self._is_loaded(rule.from_load)):
+            if len(log) >= rule.full:
                 # 3. Hold a refused hit where the rule says so.
                 if rule.holds_refused:
                     log = (log + (now + rule.window).to_bytes(8, "big"))[-rule.full :]
@@ -152,8 +172,6 @@ class MemoryStore:
         quotas: list[Quota] = []
         for rule, shard, key, log in asked:
             log += (now + rule.window).to_bytes(8, "big")
-            if rule.from_load:
-                log = log[-rule.full :]  # it may have been full, and not in force
             if now < shard.turn_at and len(shard.young) < shard.room:
                 shard.young[key] = log
             else:
@@ -161,10 +179,6 @@ class MemoryStore:
             if prepared.tells_quotas:
                 quotas.append((rule.rule, (rule.full - len(log)) // 8, _oldest(log)[0] - now))
         return Served(quotas) if quotas else SERVED
-
-    def _is_loaded(self, load: int) -> bool:
-        """So many run, or have been called to."""
-        return self._running + len(self._sleepers.called) >= load
 
     def _refused(
         self, rule: str, prepared: Prepared, hashes: Hashes, now: int, sleeper: Sleeper | None, asked: list[_Asked]
@@ -201,13 +215,15 @@ class MemoryStore:
         """What is left under each timed rule; those not yet asked are looked up, without a hit."""
         if len(asked) < len(prepared.timed):
             after = (now + 1).to_bytes(8, "big")
-            for rule in prepared.timed[len(asked) :]:
+            for place, rule in enumerate(prepared.timed):
+                if place < len(asked) and asked[place][0] is rule:
+                    continue
                 key = hashes[rule.key]
                 shard = rule.shards[key % rule.spread]
                 log = shard.find(key)
                 if log and log < after:
                     log = unexpired(log, after)
-                asked.append((rule, shard, key, log[-rule.full :]))
+                asked.insert(place, (rule, shard, key, log[-rule.full :]))
         quotas: list[Quota] = []
         for rule, _, _, log in asked:
             quotas.append((rule.rule, (rule.full - len(log)) // 8, _oldest(log)[0] - now if log else 0))
