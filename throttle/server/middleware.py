@@ -58,7 +58,7 @@ class ThrottleMiddleware:
     - `is_web_api(scope)`: who makes such a request is an API client, whatever its agent.
     - `classify(agent_bytes)`, `identify(scope)`: another classifier; the verified user, in place of address and agent.
     - `response(scope, refusal)`: a Starlette response of the site's own, or None for the prepared one.
-    - `clock`: monotonic seconds; `random`: 0 to 1, spreads the waits told for load.
+    - `clock`: monotonic seconds; `wall_clock`: those of the cookies; `random`: 0 to 1, spreads the waits told for load.
 
     Raises ValueError, when the application starts, for a setting that makes no sense.
     """
@@ -74,6 +74,7 @@ class ThrottleMiddleware:
         identify: Identify | None = None,
         response: ResponseHook | None = None,
         clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
         random: Callable[[], float] = random_module.random,
         **settings: Unpack[SettingsDict],
     ) -> None:
@@ -82,6 +83,7 @@ class ThrottleMiddleware:
         self._clock = clock
         self._random = random
         self._hooks: dict[str, Any] = {"classify": classify, "is_web_api": is_web_api, "identify": identify}
+        self._hooks["wall_clock"] = wall_clock
         self._settings = settings
         self._tallies: defaultdict[CallerClass, Tally] = defaultdict(Tally)
         self._acquaintances = Acquaintances()

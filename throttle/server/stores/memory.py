@@ -105,7 +105,7 @@ class MemoryStore:
     def _timed(self, rule: Rule) -> _Timed:
         hits = self._hits.get(rule.name)
         if hits is None:
-            hits = self._hits[rule.name] = HitLog(self.max_callers)
+            hits = self._hits[rule.name] = HitLog(min(self.max_callers, self.max_bytes // BYTES_A_CALLER))
             self._share_out()
         window = round(rule.seconds * MICROSECONDS)
         hits.hold_for(window)
