@@ -86,8 +86,8 @@ def _modern_in_sentences(limits: Limits) -> Iterator[str]:
     if limits.acquaintance_visits is not None:
         kept, visits, hours = limits.load_max // 3, limits.acquaintance_visits, limits.acquaintance_seconds / 3600
         yield (
-            f"Acquaintances come before strangers, and {kept} of the {limits.load_max} places are kept for them: a robot "
-            f"served {visits} times within {hours:g} h, at least {limits.acquaintance_apart_seconds:g} s apart."
+            f"Acquaintances come before strangers, and {kept} of the {limits.load_max} places are kept for them: a "
+            f"robot served {visits} times within {hours:g} h, at least {limits.acquaintance_apart_seconds:g} s apart."
         )
 
 
