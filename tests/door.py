@@ -126,7 +126,14 @@ async def settled(verdict: Verdict | Awaitable[Verdict]) -> Verdict:
 
 def hashes(caller: Caller) -> Hashes:
     """A caller's keys, the same in each run."""
-    return 0, _hash(caller.address_and_agent), _hash(caller.address_and_crawler) if caller.crawler else 0
+    network = caller.address.rpartition(".")[0]
+    return (
+        0,
+        _hash(caller.address_and_agent),
+        _hash(caller.address_and_crawler) if caller.crawler else 0,
+        _hash((network,)),
+        _hash((network.rpartition(".")[0],)),
+    )
 
 
 def _hash(key: tuple[str | None, ...]) -> int:

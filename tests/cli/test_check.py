@@ -19,6 +19,14 @@ def test_it_prints_the_policy_as_sentences(tmp_path: Path, capsys: pytest.Captur
     assert json.loads(capsys.readouterr().out)["limits"]["load_max"] == 30
 
 
+def test_it_does_not_print_the_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "throttle.toml"
+    file.write_text("cookie_secret = 'a secret of the site'\npreset = 'modern'")
+    for command in (["check", str(file)], ["check", "--json", str(file)]):
+        assert main(command) == 0
+        assert "a secret" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("text", ["[limits]\nload_max = '30'\n", "[limit]\n", "=", "store = 'redis'", None])
 def test_what_is_wrong_is_one_line_and_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None

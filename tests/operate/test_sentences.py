@@ -43,12 +43,28 @@ OTHER: dict[str, Any] = {
     "rate_limit_fields": False,
     "count_streams": True,
     "need_fetch_metadata": True,
-    "verify_crawlers": True,
+    "verify_crawlers": False,
     "crawler_ranges": "lists",
     "reverse_dns": False,
+    "load_is_asked_last": True,
+    "sleepers_per_network": 2,
+    "network_hits": 300,
+    "network_parts": 3000,
+    "network_bot_hits": 60,
+    "share_hits": 5,
+    "wide_share_hits": 20,
+    "parts_hits": 100,
+    "acquaintance_visits": 4,
+    "acquaintance_apart_seconds": 20.0,
+    "acquaintance_seconds": 3600.0,
+    "cookies": False,
+    "cookie_secret": "a secret of sixteen letters",
+    "network_prefixes": (20, 40),
+    "wide_network_prefixes": (12, 28),
 }
 """for each setting, a value that is not its default"""
-IN_USE = Settings(trusted_proxies=("192.0.2.0/24",), limits=Limits(verify_crawlers=True))
+USED = Limits(parts_hits=50, acquaintance_visits=3, network_hits=200, verify_crawlers=True, cookies=True)
+IN_USE = Settings(trusted_proxies=("192.0.2.0/24",), limits=USED)
 """where each setting matters"""
 
 
@@ -60,7 +76,7 @@ def test_a_setting_changes_what_is_said(name: str) -> None:
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Limits)])
 def test_a_limit_changes_what_is_said(name: str) -> None:
-    before, after = Settings(), Settings(limits=Limits(**{name: OTHER[name]}))
+    before, after = Settings(limits=USED), Settings(limits=replace(USED, **{name: OTHER[name]}))
     assert list(policy_in_sentences(before)) != list(policy_in_sentences(after))
 
 

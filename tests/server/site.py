@@ -43,5 +43,6 @@ def site(gate: Gate | None = None, **settings: Any) -> ThrottleMiddleware:
         routes.append(Route("/slow", gate.page))
     routes.append(Route("/{path:path}", page, methods=["GET", "HEAD", "POST", "OPTIONS"]))
     settings.setdefault("clock", virtual_clock.now)
+    settings.setdefault("wall_clock", virtual_clock.now)
     settings.setdefault("random", lambda: 0.0)
     return ThrottleMiddleware(Starlette(routes=routes), **settings)

@@ -76,7 +76,7 @@ def test_the_file_overrides_the_code_and_the_environment_overrides_the_file(tmp_
         ("enforced = true", "unknown key 'enforced'; did you mean 'enforce'?"),
         ('enforce = "yes"', "enforce='yes': True or False"),
         ("store = 3", "store=3"),
-        ('preset = "modrn"', "preset='modrn': one of connotea"),
+        ('preset = "modrn"', "preset='modrn': one of connotea, modern"),
         ('trusted_proxies = ["10.0.0.0/99"]', "10.0.0.0/99"),
         ('trusted_proxies = "10.0.0.0/8"', "trusted_proxies='10.0.0.0/8'"),
         ("[[path_limits]]\nstack_hits = 3", "path_limits: each needs a path"),
@@ -117,6 +117,41 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
             load(path, {})
     with pytest.raises(ConfigError, match="larger than"):
         load(written(tmp_path, "#" * 2_000_000), {})
+
+
+def test_a_file_may_name_the_modern_preset_and_switch_parts_of_it_off(tmp_path: Path) -> None:
+    text = "preset = 'modern'\n[limits]\ncookies = false\nnetwork_hits = 'off'\nshare_hits = 9"
+    settings, _ = load(written(tmp_path, text), {})
+    assert settings.limits == Limits.modern(cookies=False, network_hits=None, share_hits=9)
+
+
+def test_the_environment_may_hold_the_secret_and_no_error_shows_it(tmp_path: Path) -> None:
+    settings, _ = load(written(tmp_path, ""), {"THROTTLE_SECRET": "a secret of the site"})
+    assert settings.cookie_secret == "a secret of the site"
+    for text, environ in (("", {"THROTTLE_SECRET": "too short"}), ("cookie_secret = 'too short'", {})):
+        with pytest.raises(ConfigError, match="cookie_secret: a text of at least 16 characters") as error:
+            load(written(tmp_path, text), environ)
+        assert "too short" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "prefixes", ["[24]", "[24, 48, 64]", "[7, 48]", "[24, 129]", "'24'", "[24.0, 48]", "[true, 4]"]
+)
+def test_the_bits_of_networks_are_checked(tmp_path: Path, prefixes: str) -> None:
+    with pytest.raises(ConfigError, match=r"network_prefixes=.*two whole numbers"):
+        load(written(tmp_path, f"network_prefixes = {prefixes}"), {})
+
+
+def test_a_modern_policy_reads_as_sentences(tmp_path: Path) -> None:
+    settings, _ = load(written(tmp_path, "preset = 'modern'"), {})
+    text = "\n".join(policy_in_sentences(settings))
+    assert "A browser is given a signed cookie, and is counted by it" in text
+    assert "What its pages load is counted apart: at most 100 in 15 s." in text
+    assert "at most 300 pages and 3000 of what they load in 15 s for the browsers of one network" in text
+    assert "at most 60 requests in 15 s for the robots of one network; while 8 others run" in text
+    assert "at most 2 of one network" in text
+    assert "a robot served 3 times within 24 h, at least 10 s apart" in text
+    assert "A network is a /24 of IPv4 and a /48 of IPv6; a wider one a /16 and a /32." in text
 
 
 def test_a_policy_reads_as_sentences(tmp_path: Path) -> None:

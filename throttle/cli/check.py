@@ -30,7 +30,9 @@ def run(arguments: argparse.Namespace) -> int:
         where = "environment" if os.environ.get("THROTTLE_STORE") else arguments.file
         raise CommandError(f"{where}: {error}") from None
     if arguments.json:
-        print(json.dumps({"schema_version": 1, "store": store, **asdict(settings)}, indent=2))
+        table = {"schema_version": 1, "store": store, **asdict(settings)}
+        table["cookie_secret"] = None if settings.cookie_secret is None else "(not shown)"
+        print(json.dumps(table, indent=2))
     else:
         for sentence in policy_in_sentences(settings, store):
             print(sentence)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from throttle.server.policy import Delay, Limits
+from throttle.server.policy import Delay, Limits, asks_for_networks
 from throttle.server.settings import Settings
 
 
@@ -68,8 +68,48 @@ def _limits_in_sentences(limits: Limits) -> Iterator[str]:
             "Crawlers that are verified wait for each other only; one whose name is forged waits for all "
             "but those, and for room behind everybody else."
         )
+    yield from _modern_in_sentences(limits)
     if limits.stack_exempt_agents:
         yield f"Requests are not counted for agents that contain {_listed(limits.stack_exempt_agents)}."
+
+
+def _modern_in_sentences(limits: Limits) -> Iterator[str]:
+    """What is not of the page."""
+    within = f"in {limits.stack_seconds:g} s"
+    if limits.load_is_asked_last:
+        yield "A robot's requests are counted before it waits for room."
+    if limits.cookies:
+        yield (
+            "A browser is given a signed cookie, and is counted by it; without one it is counted by its address and "
+            "agent, with all that share them."
+        )
+    if limits.parts_hits is not None:
+        yield f"What its pages load is counted apart: at most {limits.parts_hits} {within}."
+    pages = [] if limits.network_hits is None else [f"{limits.network_hits} pages"]
+    if limits.network_parts is not None and limits.parts_hits is not None:
+        pages.append(f"{limits.network_parts} of what they load")
+    if pages:
+        yield f"Whatever the agents, at most {' and '.join(pages)} {within} for the browsers of one network."
+    bots = []
+    if limits.network_bot_hits is not None:
+        bots.append(f"at most {limits.network_bot_hits} requests {within} for the robots of one network")
+    shares = [
+        f"{hits} for those of {network}"
+        for hits, network in ((limits.share_hits, "one network"), (limits.wide_share_hits, "a wider one"))
+        if hits is not None
+    ]
+    if shares:
+        bots.append(f"while {(limits.load_max + 1) // 2} others run, at most {' and '.join(shares)}")
+    if bots:
+        yield f"Whatever the agents, {'; '.join(bots)}."
+    if limits.sleepers_per_network is not None:
+        yield f"Of the robots that wait for room, at most {limits.sleepers_per_network} of one network."
+    if limits.acquaintance_visits is not None:
+        kept, visits, hours = limits.load_max // 3, limits.acquaintance_visits, limits.acquaintance_seconds / 3600
+        yield (
+            f"Acquaintances come before strangers, and {kept} of the {limits.load_max} places are kept for them: a "
+            f"robot served {visits} times within {hours:g} h, at least {limits.acquaintance_apart_seconds:g} s apart."
+        )
 
 
 def _delay(delay: Delay, preposition: str = "for") -> str:
@@ -92,6 +132,12 @@ def _site_in_sentences(settings: Settings) -> Iterator[str]:
         dns = ["reverse DNS"] if settings.reverse_dns else []
         nothing = "nothing: name crawler_ranges, or allow reverse_dns"
         yield f"Crawlers are verified by {_listed([*lists, *dns]) or nothing}."
+    if any(asks_for_networks(limits) for limits in (settings.limits, *(one.limits for one in settings.path_limits))):
+        (narrow, narrow6), (wide, wide6) = settings.network_prefixes, settings.wide_network_prefixes
+        yield f"A network is a /{narrow} of IPv4 and a /{narrow6} of IPv6; a wider one a /{wide} and a /{wide6}."
+    if any(limits.cookies for limits in (settings.limits, *(one.limits for one in settings.path_limits))):
+        made = "that is set" if settings.cookie_secret else "of this process's own, which no other worker knows"
+        yield f"Cookies are signed with a secret {made}."
     if settings.api_paths:
         yield f"Who asks for {_listed(settings.api_paths)} or below is an API client, whatever its agent."
     exempt = ["/robots.txt", *(settings.exempt_paths if settings.exempt_paths is not None else ["health checks"])]

@@ -5,17 +5,20 @@ is cut short before anything looks at it; keys are hashes that no outsider can f
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from starlette.types import Scope
 
+from throttle.server.acquaintances import NEVER, Acquaintance
 from throttle.server.address import HEADERS, AddressReader, Networks, packed_address
 from throttle.server.agent_cache import AgentCache
 from throttle.server.agents import LONGEST, Agent, CallerClass, cut
 from throttle.server.crawler_operators import Operator
 from throttle.server.evidence import Finding, has_fetch_metadata, is_modern_browser
+from throttle.server.keys import FurtherKeys
 from throttle.server.path import Paths, app_path
 from throttle.server.policy import Limits
 from throttle.server.rule import Hashes
@@ -31,7 +34,17 @@ Identify = Callable[[Scope], str | None]
 class Rules:
     """What is asked of one class of caller at one place of the site, compiled once."""
 
-    __slots__ = ("caller_class", "finding", "limits", "policy_field", "prepared", "rank", "standing", "tally")
+    __slots__ = (
+        "caller_class",
+        "finding",
+        "further",
+        "limits",
+        "policy_field",
+        "prepared",
+        "rank",
+        "standing",
+        "tally",
+    )
 
     def __init__(
         self,
@@ -55,6 +68,24 @@ class Rules:
         self.tally = tally
         self.finding = finding
         """what decided beside the agent"""
+        self.further: Further | None = None
+        """what is told apart beyond class and place"""
+
+
+@dataclass(slots=True, eq=False)
+class Further:
+    """What `Limits.modern` tells apart within one class at one place of the site."""
+
+    parts: Rules | None = None
+    """for what a page loads"""
+    newcomer: Rules | None = None
+    """for a browser without a cookie"""
+    gives_cookie: bool = False
+    """these are the newcomer's"""
+    acquainted: Rules | None = None
+    """for a bot that is an acquaintance..."""
+    acquaintance: Acquaintance = NEVER
+    """...as it is from then on"""
 
 
 Caller = tuple[Rules, Hashes, str, bytes]
@@ -112,8 +143,10 @@ class CallerReader:
         is_web_api: IsWebApi | None = None,
         identify: Identify | None = None,
         verify: Verifier | None = None,
+        further_keys: FurtherKeys | None = None,
     ) -> None:
         self._compiled = compiled
+        self._further_keys = further_keys
         self._address = AddressReader(
             trusted_proxies=settings.trusted_proxies,
             forwarded_header=settings.forwarded_header,
@@ -176,7 +209,9 @@ class CallerReader:
             hash((address, agent)) if user is None else hash((user,)),
             0 if crawler is None else hash((address, crawler)),
         )
-        return rules, hashes, address, agent
+        if self._further_keys is None:
+            return rules, hashes, address, agent
+        return self._further_keys.of(headers, rules, hashes, address, agent, user is not None)
 
     def ignores_a_proxy(self, scope: Scope) -> bool:
         """A request that a proxy may have passed on, whose forwarding header is not believed."""

@@ -22,11 +22,11 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from throttle.server.policy import Delay, Limits
+from throttle.server.policy import COUNTS_OR_NONE, Delay, Limits
 from throttle.server.settings import PathLimits, Settings
 
-PRESETS: dict[str, Callable[[], Limits]] = {"connotea": Limits.connotea}
-ENVIRONMENT = ("THROTTLE_STORE", "THROTTLE_ENFORCE", "THROTTLE_LOAD_MAX", "THROTTLE_TRUSTED_PROXIES")
+PRESETS: dict[str, Callable[[], Limits]] = {"connotea": Limits.connotea, "modern": Limits.modern}
+ENVIRONMENT = ("THROTTLE_STORE", "THROTTLE_ENFORCE", "THROTTLE_LOAD_MAX", "THROTTLE_TRUSTED_PROXIES", "THROTTLE_SECRET")
 LARGEST = 1_000_000
 """bytes of a file that are read"""
 
@@ -145,7 +145,7 @@ def _limits(limits: Limits, table: object, where: str) -> Limits:
     for name, value in changes.items():
         if name in ("defer_delay", "wait_told"):
             changes[name] = _delay(getattr(limits, name), value, f"{where}.{name}")
-        elif value == "off" and name in ("lone_crawler_seconds", "all_crawlers_seconds", "stack_hits"):
+        elif value == "off" and name in ("lone_crawler_seconds", "all_crawlers_seconds", *COUNTS_OR_NONE):
             changes[name] = None
         elif isinstance(value, list):
             changes[name] = tuple(value)
@@ -218,5 +218,5 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         elif key == "trusted_proxies":
             given[key] = tuple(part.strip() for part in value.split(",") if part.strip())
         else:
-            given[key] = value
+            given["cookie_secret" if key == "secret" else key] = value
     return given

@@ -8,6 +8,7 @@ import inspect
 import logging
 import os
 import random as random_module
+import secrets
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,10 +20,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from throttle.rate_limit_fields import limit_value
 from throttle.retry_after import whole_seconds
+from throttle.server.acquaintances import Acquaintances
 from throttle.server.agents import CallerClass
 from throttle.server.agents import classify as classify_agent
 from throttle.server.caller import Classify, Identify, IsWebApi, Rules, Standing
 from throttle.server.config import ConfigFile, settings_from
+from throttle.server.cookies import with_cookie
 from throttle.server.deferral import sleep
 from throttle.server.dry_run import DryRun
 from throttle.server.held_receive import HeldReceive
@@ -31,7 +34,7 @@ from throttle.server.policy import LOAD_DEFER
 from throttle.server.refusal import PAUSED, Field, Refusal, messages, refusal_of, required_fields
 from throttle.server.refusal_log import RefusalLog
 from throttle.server.reverse_dns import SystemResolver
-from throttle.server.rule import MICROSECONDS, Deferred, Quota, Refused, Rule, Served
+from throttle.server.rule import MICROSECONDS, Deferred, Key, Quota, Refused, Rule, Served
 from throttle.server.rulebook import Rulebook
 from throttle.server.settings import Settings, SettingsDict
 from throttle.server.shutdown import on_stop_signal
@@ -41,6 +44,8 @@ from throttle.server.tally import Tally
 from throttle.server.verify import Verifier
 
 logger = logging.getLogger("throttle")
+
+_CALLER = int(Key.CALLER)
 
 ResponseHook = Callable[[Scope, Refusal], Response | Awaitable[Response | None] | None]
 
@@ -57,7 +62,7 @@ class ThrottleMiddleware:
     - `classify(agent_bytes)`, `identify(scope)`: another classifier; the verified user, in place of address and agent.
     - `verify`: a `Verifier` of the site's own, in place of one by `crawler_ranges` and `reverse_dns`.
     - `response(scope, refusal)`: a Starlette response of the site's own, or None for the prepared one.
-    - `clock`: monotonic seconds; `random`: 0 to 1, spreads the waits told for load.
+    - `clock`: monotonic seconds; `wall_clock`: those of the cookies; `random`: 0 to 1, spreads the waits told for load.
 
     Raises ValueError for a setting that makes no sense; under Starlette's `add_middleware` when the application starts
     (uvicorn must run with `--lifespan on` to stop at that, or it answers 500 to everybody).
@@ -75,6 +80,7 @@ class ThrottleMiddleware:
         verify: Verifier | None = None,
         response: ResponseHook | None = None,
         clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
         random: Callable[[], float] = random_module.random,
         **settings: Unpack[SettingsDict],
     ) -> None:
@@ -83,11 +89,14 @@ class ThrottleMiddleware:
         self._clock = clock
         self._random = random
         self._hooks: dict[str, Any] = {"classify": classify, "is_web_api": is_web_api, "identify": identify, "app": app}
+        self._hooks["wall_clock"] = wall_clock
         self._settings = settings
         self._verifies: Verifier | None = verify
         self._verifies_by: tuple[str | None, bool] | None = None
         self._is_own_verifier = verify is not None
         self._tallies: defaultdict[CallerClass, Tally] = defaultdict(Tally)
+        self._acquaintances = Acquaintances()
+        self._own_secret = secrets.token_bytes(32)
         self._log = RefusalLog()
         self._prepared: dict[Rule, Any] = {}
         """of `ask`, since a store takes long to prepare a rule"""
@@ -137,7 +146,10 @@ class ThrottleMiddleware:
 
     def _use(self, settings: Settings) -> None:
         """Put settings in force, all at once. Hits, load and sleepers stay."""
-        self._book = Rulebook(settings, self.store, self._tallies, verify=self._verifier(settings), **self._hooks)
+        secret = self._own_secret if settings.cookie_secret is None else settings.cookie_secret.encode()
+        self._book = Rulebook(
+            settings, self.store, self._tallies, verify=self._verifier(settings), secret=secret, **self._hooks
+        )
         if settings.limits.paused:
             self.store.paused = Pause(None, settings.limits.pause_early)
 
@@ -194,6 +206,10 @@ class ThrottleMiddleware:
             return await self._refuse(scope, receive, send, refusal, ())
 
         rules, hashes, address, agent = book.caller(scope)
+        further = rules.further
+        if further is not None and further.acquainted is not None:
+            is_known = self._acquaintances.knows(hashes[_CALLER], now, further.acquaintance)
+            rules = further.acquainted if is_known else rules
         verdict = self.store.admit(rules.prepared, hashes, now, rules.rank)
         held: HeldReceive | None = None
         if not isinstance(verdict, Served):
@@ -235,6 +251,9 @@ class ThrottleMiddleware:
                     return await self.app(scope, receive, send)
                 try:
                     fields = self._fields(rules, verdict.quotas, held)
+                    if further is not None and further.gives_cookie:
+                        # It counts when the wait is over: whoever else hammers on the shared key, the wait is true.
+                        fields = (*fields, book.cookie(scope, refusal.retry_after))
                     return await self._refuse(scope, receive, send, refusal, fields)
                 finally:
                     if held is not None:
@@ -245,7 +264,13 @@ class ThrottleMiddleware:
             rules.tally.served += 1
             if verdict.quotas or held is not None:
                 place.fields = self._fields(rules, verdict.quotas, held)
-            await self.app(scope, receive, place.send)
+            answer: Send = place.send
+            if further is not None:
+                if further.gives_cookie:
+                    answer = with_cookie(answer, book.cookie(scope))
+                elif further.acquainted is not None:
+                    self._acquaintances.note(hashes[_CALLER], now, further.acquaintance)
+            await self.app(scope, receive, answer)
         finally:
             place.release()
             if held is not None:
@@ -365,7 +390,7 @@ def _with_fields(send: Send, fields: Sequence[Field]) -> Send:
 
     async def complete(message: Message) -> None:
         if message["type"].endswith("http.response.start"):
-            present = {name for name, _ in message["headers"]}
+            present = {name for name, _ in message["headers"]} - {b"set-cookie"}  # a field that may stand twice
             missing = [field for field in fields if field[0] not in present]
             message = {**message, "headers": [*message["headers"], *missing]}
         await send(message)

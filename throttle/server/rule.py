@@ -26,10 +26,14 @@ class Key(IntEnum):
     """address and whole agent, or the logged-in user"""
     ADDRESS_AND_CRAWLER = 2
     """address and the matched crawler's name"""
+    NETWORK = 3
+    """the network of the address, whatever the agent"""
+    WIDE_NETWORK = 4
+    """the wider network around that one"""
 
 
-Hashes = tuple[int, int, int]
-"""A request's hashed keys, one for each `Key`, in its order."""
+Hashes = tuple[int, ...]
+"""A request's hashed keys, in the order of `Key`; the networks' only where a rule asks for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +49,22 @@ class Rule:
     key: Key
     holds_refused: bool = False
     """a hit that this rule refuses counts too, so hammering keeps a caller out"""
+    from_load: int = 0
+    """asked only while at least so many others run; else its hits do not count either"""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadRule:
-    """At most `at_most` requests run at once, this one included; past that, at most `sleeping_max` wait for room."""
+    """At most `at_most` requests run at once, this one included; past that, at most `sleeping_max` wait for room.
+
+    With `sleepers_per_key`, at most so many of those who wait are of one `sleepers_key`.
+    """
 
     name: str
     at_most: int
     sleeping_max: int
+    sleepers_per_key: int | None = None
+    sleepers_key: Key = Key.NETWORK
 
 
 Quota = tuple[Rule, int, int]

@@ -1,18 +1,26 @@
 """Everything that follows from the settings of a site, compiled; replaced as a whole when they change."""
 
+import time
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
+from starlette.types import Scope
+
 from throttle.rate_limit_fields import policy_value
+from throttle.server.acquaintances import Acquaintance
 from throttle.server.address import Networks, packed_address
 from throttle.server.agents import CallerClass
-from throttle.server.caller import CallerReader, Classify, Identify, IsWebApi, Rules, Standing
+from throttle.server.caller import CallerReader, Classify, Further, Identify, IsWebApi, Rules, Standing
+from throttle.server.cookies import Cookies
 from throttle.server.evidence import Finding
 from throttle.server.exempt import Exempt
-from throttle.server.policy import handle_request, wake_rank
+from throttle.server.keys import FurtherKeys
+from throttle.server.networks import NetworkKeys
+from throttle.server.policy import asks_for_networks, handle_request, wake_rank
 from throttle.server.refusal import BANNED
 from throttle.server.rule import LoadRule, Rule
 from throttle.server.settings import PathLimits, Settings
@@ -37,6 +45,8 @@ class Rulebook:
         identify: Identify | None = None,
         app: Any = None,
         verify: Verifier | None = None,
+        secret: bytes = b"",
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.settings = settings
         self.enforces = settings.enforce
@@ -46,8 +56,17 @@ class Rulebook:
         self._statuses = {BANNED: 403, **settings.statuses}
         self._pause_exempt = Networks(settings.limits.pause_exempt, "pause_exempt", settings.ipv6_prefix)
         self.compiled = lru_cache(maxsize=None)(self._compile)  # as many as classes times path limits
+        self._cookies = Cookies(secret)
+        self._gives_cookies = bool(secret) and self.enforces  # a dry run changes no answer
+        self._wall_clock = wall_clock
         reader = CallerReader(
-            self.compiled, settings, classify=classify, is_web_api=is_web_api, identify=identify, verify=verify
+            self.compiled,
+            settings,
+            classify=classify,
+            is_web_api=is_web_api,
+            identify=identify,
+            verify=verify,
+            further_keys=self._further_keys(),
         )
         # Bound once: calling an instance costs 60 ns more.
         self.caller = reader.__call__
@@ -64,6 +83,20 @@ class Rulebook:
         packed = packed_address(address.partition("/")[0])
         return packed is not None and packed in self._pause_exempt
 
+    def cookie(self, scope: Scope, wait: int = 0) -> tuple[bytes, bytes]:
+        """Set-Cookie for a newcomer, whose cookie counts after `wait` seconds."""
+        is_secure = scope.get("scheme") in ("https", "wss")
+        return self._cookies.field(self._wall_clock(), wait=wait, is_secure=is_secure)
+
+    def _further_keys(self) -> FurtherKeys | None:
+        """None where nothing beyond address and agent is asked for."""
+        settings = self.settings
+        every = [settings.limits, *(one.limits for one in settings.path_limits)]
+        if not any(asks_for_networks(limits) or limits.cookies or limits.parts_hits is not None for limits in every):
+            return None
+        networks = NetworkKeys(settings.network_prefixes, settings.wide_network_prefixes)
+        return FurtherKeys(networks, self._cookies, self._wall_clock)
+
     def _compile(
         self,
         caller_class: CallerClass,
@@ -73,14 +106,61 @@ class Rulebook:
         is_stack_exempt: bool,
         finding: Finding = Finding.UNKNOWN,
     ) -> Rules:
+        """The rules for a class of caller at a place, and beside them those for what is told apart further."""
+
+        def compiled(**kind: bool) -> Rules:
+            return self._compile_one(
+                caller_class, place, standing, is_stack_exempt=is_stack_exempt, finding=finding, **kind
+            )
+
+        rules = compiled()
+        limits = rules.limits
+        if standing is not Standing.RULED:
+            return rules
+        if caller_class.is_browser:
+            parts = None if limits.parts_hits is None else compiled(is_part=True)
+            if limits.cookies and self._gives_cookies:
+                newcomer = compiled()
+                newcomer.further = Further(gives_cookie=True)
+                rules.further = Further(parts, newcomer)
+            elif parts is not None:
+                rules.further = Further(parts)
+        elif limits.acquaintance_visits is not None:
+            since = Acquaintance.of(
+                limits.acquaintance_visits, limits.acquaintance_apart_seconds, limits.acquaintance_seconds
+            )
+            rules.further = Further(acquainted=compiled(is_acquaintance=True), acquaintance=since)
+        return rules
+
+    def _compile_one(
+        self,
+        caller_class: CallerClass,
+        place: int,
+        standing: Standing,
+        *,
+        is_stack_exempt: bool,
+        finding: Finding = Finding.UNKNOWN,
+        is_part: bool = False,
+        is_acquaintance: bool = False,
+    ) -> Rules:
         limits = self.settings.path_limits[place - 1].limits if place else self.settings.limits
         rules: list[Rule | LoadRule] = []
         if standing is Standing.BANNED:
             rules = [_BAN]
         elif standing is Standing.RULED:
-            rules = list(handle_request(caller_class, limits, finding=finding, is_stack_exempt=is_stack_exempt))
+            rules = list(
+                handle_request(
+                    caller_class,
+                    limits,
+                    finding=finding,
+                    is_stack_exempt=is_stack_exempt,
+                    is_part=is_part,
+                    is_acquaintance=is_acquaintance,
+                )
+            )
         if place:
             rules = [_named_for(self.settings.path_limits[place - 1], rule) for rule in rules]
+        tells_strangers = limits.acquaintance_visits is not None
         # In a dry run nothing is told, so nothing needs to be known of what is left.
         tells = self.settings.rate_limit_fields and self.enforces
         return Rules(
@@ -88,7 +168,9 @@ class Rulebook:
             standing,
             limits,
             self._store.prepare(rules, tells_quotas=tells),
-            wake_rank(caller_class, finding),
+            wake_rank(
+                caller_class, finding, is_stranger=limits.acquaintance_visits is not None and not is_acquaintance
+            ),
             policy_value([rule for rule in rules if isinstance(rule, Rule)]),
             self._tallies[caller_class],
             finding,

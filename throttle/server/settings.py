@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypedDict
 
 from throttle.server.address import HEADERS, Networks
+from throttle.server.networks import Prefixes
 from throttle.server.policy import Limits
 from throttle.server.refusal import REASONS
 
@@ -36,6 +37,9 @@ class PathLimits:
             raise ValueError(f"path {self.path!r}: there is no pause of a path; pause the whole site, in its limits")
 
 
+SHORTEST_SECRET = 16
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The settings of one site. Raises ValueError, naming the setting, its value and what is allowed.
@@ -45,6 +49,10 @@ class Settings:
     - `trusted_proxies`: addresses or networks whose forwarding headers are believed («unix» for a unix socket), and
       `forwarded_header`, the one they write. Without them the socket's address counts.
     - `ipv6_prefix`: bits of an IPv6 address that count.
+    - `network_prefixes`, `wide_network_prefixes`: bits of an IPv4 and of an IPv6 address that make a network, and a
+      wider one, for the limits that count by network.
+    - `cookie_secret`: signs the cookies of `Limits(cookies=True)`; all workers of a site need the same. None: each
+      process draws its own.
     - `exempt_paths`, `exempt_prefixes`: never throttled; see `exempt.py`. None: health checks, and every mounted
       `StaticFiles`. `/robots.txt` is exempt always. `exempt_preflights`: CORS preflights.
     - `exempt_callers`, `exempt_agents`: addresses or networks, and parts of agents, that no rule concerns.
@@ -64,6 +72,9 @@ class Settings:
     trusted_proxies: Sequence[str] = ()
     forwarded_header: str | None = None
     ipv6_prefix: int = 64
+    network_prefixes: Prefixes = (24, 48)
+    wide_network_prefixes: Prefixes = (16, 32)
+    cookie_secret: str | None = field(default=None, repr=False)
     exempt_paths: Sequence[str] | None = None
     exempt_prefixes: Sequence[str] | None = None
     exempt_preflights: bool = True
@@ -104,6 +115,12 @@ class Settings:
             raise ValueError("exempt_prefixes: «/» would exempt the whole site; name the prefix of its files")
         if isinstance(self.ipv6_prefix, bool) or self.ipv6_prefix not in range(16, 129):
             raise ValueError(f"ipv6_prefix={self.ipv6_prefix!r}: a whole number from 16 to 128 is needed")
+        for name in ("network_prefixes", "wide_network_prefixes"):
+            object.__setattr__(self, name, _need_prefixes(name, getattr(self, name)))
+        secret = self.cookie_secret
+        if secret is not None and (not isinstance(secret, str) or len(secret) < SHORTEST_SECRET):
+            # Not shown, since errors are logged.
+            raise ValueError(f"cookie_secret: a text of at least {SHORTEST_SECRET} characters is needed")
         header = self.forwarded_header
         if header is not None and (not isinstance(header, str) or header.lower() not in HEADERS):
             raise ValueError(f"forwarded_header={header!r}: one of {', '.join(HEADERS)} is needed")
@@ -133,6 +150,9 @@ class SettingsDict(TypedDict, total=False):
     trusted_proxies: Sequence[str]
     forwarded_header: str | None
     ipv6_prefix: int
+    network_prefixes: Prefixes
+    wide_network_prefixes: Prefixes
+    cookie_secret: str | None
     exempt_paths: Sequence[str] | None
     exempt_prefixes: Sequence[str] | None
     exempt_preflights: bool
@@ -149,6 +169,14 @@ class SettingsDict(TypedDict, total=False):
     status: int | Mapping[str, int]
     rate_limit_fields: bool
     count_streams: bool
+
+
+def _need_prefixes(name: str, prefixes: object) -> Prefixes:
+    if isinstance(prefixes, list | tuple) and len(prefixes) == 2:
+        ipv4, ipv6 = prefixes
+        if type(ipv4) is type(ipv6) is int and 8 <= ipv4 <= 32 and 16 <= ipv6 <= 128:
+            return ipv4, ipv6
+    raise ValueError(f"{name}={prefixes!r}: two whole numbers are needed, of 8 to 32 and of 16 to 128 bits")
 
 
 def _need_paths(name: str, paths: object) -> None:

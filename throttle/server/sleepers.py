@@ -19,10 +19,12 @@ class Woken(Enum):
 class Sleeper:
     """One request that waits for room; `woken` resolves when there is some."""
 
-    __slots__ = ("at_most", "order", "woken")
+    __slots__ = ("at_most", "key", "order", "woken")
 
-    def __init__(self, order: tuple[int, int], at_most: int) -> None:
+    def __init__(self, order: tuple[int, int], at_most: int, key: int | None = None) -> None:
         self.order = order
+        self.key = key
+        """whose sleepers are counted together with it; None where nobody asks"""
         self.at_most = at_most
         """the load at which there is room for it, itself included"""
         self.woken: asyncio.Future[Woken] = asyncio.get_running_loop().create_future()
@@ -47,9 +49,13 @@ class Sleepers:
         yield from self.waiting
         yield from self.called
 
-    def add(self, rank: int, at_most: int) -> Sleeper:
+    def of(self, key: int) -> int:
+        """How many sleep under this key. (Counted one by one: they are few, and who asks is about to sleep.)"""
+        return sum(sleeper.key == key for sleeper in self)
+
+    def add(self, rank: int, at_most: int, key: int | None = None) -> Sleeper:
         self._arrivals += 1
-        sleeper = Sleeper((rank, self._arrivals), at_most)
+        sleeper = Sleeper((rank, self._arrivals), at_most, key)
         self.waiting.append(sleeper)
         return sleeper
 

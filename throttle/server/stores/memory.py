@@ -22,7 +22,7 @@ from throttle.server.rule import (
 )
 from throttle.server.sleepers import Sleeper, Sleepers
 from throttle.server.stores import Pause
-from throttle.server.stores.hit_log import DEEP, SHARDS, STAMP, HitLog, Shard, unexpired
+from throttle.server.stores.hit_log import BYTES_A_CALLER, DEEP, SHARDS, STAMP, HitLog, Shard, unexpired
 
 SERVED = Served()
 _oldest = struct.Struct(">Q").unpack_from
@@ -40,6 +40,7 @@ class _Timed:
     full: int
     """bytes of a caller's hits when no more is served"""
     holds_refused: bool
+    from_load: int
     shards: list[Shard]
     spread: int
     """how many shards there are"""
@@ -61,16 +62,27 @@ class Prepared:
 class MemoryStore:
     """Counts for the requests of this process.
 
-    `max_callers` bounds what is held under each rule, at about 150 bytes a caller with one hit. Beyond it callers seen
-    once are forgotten first; those who are refused stay, up to a third of it. `clock` is the middleware's.
+    `max_callers` bounds the callers that are held under each rule, and `max_bytes` those under all rules together, at
+    150 bytes a caller with one hit, in equal parts. (Each hit more takes eight bytes, for as long as it counts.) Beyond
+    it callers seen once are forgotten first; those who are refused stay, up to a third of it. `clock` is the
+    middleware's.
 
-    Raises ValueError for a cap below 192 (three generations of 64 shards).
+    Raises ValueError for a cap below 192 callers (three generations of 64 shards), or a megabyte.
     """
 
-    def __init__(self, *, max_callers: int = 1_048_576, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        *,
+        max_callers: int = 1_048_576,
+        max_bytes: int = 512 << 20,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         if isinstance(max_callers, bool) or not isinstance(max_callers, int) or max_callers < 3 * SHARDS:
             raise ValueError(f"MemoryStore(max_callers={max_callers!r}): a whole number from {3 * SHARDS} is needed")
+        if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1 << 20:
+            raise ValueError(f"MemoryStore(max_bytes={max_bytes!r}): a whole number from {1 << 20} is needed")
         self.max_callers = max_callers
+        self.max_bytes = max_bytes
         self._clock = clock  # asked for the end of a pause only, never in a decision
         self.paused: Pause | None = None
         self._running = 0
@@ -93,7 +105,8 @@ class MemoryStore:
     def _timed(self, rule: Rule) -> _Timed:
         hits = self._hits.get(rule.name)
         if hits is None:
-            hits = self._hits[rule.name] = HitLog(self.max_callers)
+            hits = self._hits[rule.name] = HitLog(min(self.max_callers, self.max_bytes // BYTES_A_CALLER))
+            self._share_out()
         window = round(rule.seconds * MICROSECONDS)
         hits.hold_for(window)
         return _Timed(
@@ -103,9 +116,16 @@ class MemoryStore:
             window,
             rule.at_most * STAMP,
             rule.holds_refused,
+            rule.from_load,
             hits.shards,
             len(hits.shards),
         )
+
+    def _share_out(self) -> None:
+        """A part of the memory for each rule, whenever there is one more."""
+        room = min(self.max_callers, self.max_bytes // BYTES_A_CALLER // len(self._hits))
+        for hits in self._hits.values():
+            hits.hold_at_most(room)
 
     def admit(
         self,
@@ -126,6 +146,8 @@ class MemoryStore:
             if isinstance(rule, LoadRule):
                 if self._running + len(self._sleepers.called) >= rule.at_most:
                     return self._no_room(rule, prepared, hashes, now, rank, sleeper, asked)
+                continue
+            if rule.from_load and self._running + len(self._sleepers.called) < rule.from_load:
                 continue
             key = hashes[rule.key]
             shard = rule.shards[key % rule.spread]
@@ -176,25 +198,33 @@ class MemoryStore:
         sleeper: Sleeper | None,
         asked: list[_Asked],
     ) -> Refused:
-        if self._closed or (sleeper is None and len(self._sleepers) >= rule.sleeping_max):
+        if self._closed or (sleeper is None and not self._may_sleep(rule, hashes)):
             return self._refused(rule.name, prepared, hashes, now, sleeper, asked)
         if sleeper is None:
-            sleeper = self._sleepers.add(rank, rule.at_most)
+            key = None if rule.sleepers_per_key is None else hashes[rule.sleepers_key]
+            sleeper = self._sleepers.add(rank, rule.at_most, key)
         else:
             self._sleepers.sleep_on(sleeper)
         return Deferred(rule.name, self._quotas(prepared, hashes, now, asked), self._running + 1, sleeper)
+
+    def _may_sleep(self, rule: LoadRule, hashes: Hashes) -> bool:
+        if len(self._sleepers) >= rule.sleeping_max:
+            return False
+        return rule.sleepers_per_key is None or self._sleepers.of(hashes[rule.sleepers_key]) < rule.sleepers_per_key
 
     def _quotas(self, prepared: Prepared, hashes: Hashes, now: int, asked: list[_Asked]) -> list[Quota]:
         """What is left under each timed rule; those not yet asked are looked up, without a hit."""
         if len(asked) < len(prepared.timed):
             after = (now + 1).to_bytes(8, "big")
-            for rule in prepared.timed[len(asked) :]:
+            for place, rule in enumerate(prepared.timed):
+                if place < len(asked) and asked[place][0] is rule:
+                    continue
                 key = hashes[rule.key]
                 shard = rule.shards[key % rule.spread]
                 log = shard.find(key)
                 if log and log < after:
                     log = unexpired(log, after)
-                asked.append((rule, shard, key, log[-rule.full :]))
+                asked.insert(place, (rule, shard, key, log[-rule.full :]))
         quotas: list[Quota] = []
         for rule, _, _, log in asked:
             quotas.append((rule.rule, (rule.full - len(log)) // 8, _oldest(log)[0] - now if log else 0))

@@ -1,0 +1,1 @@
+"""A flood of invented callers, and those who come steadily meanwhile. See `flood.py`."""
