@@ -19,13 +19,16 @@ def __getattr__(name: str) -> Starlette:
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from app_example.database import DatabaseError, prepare
-    from app_example.settings import Settings, SettingsError
+    from app_example.settings import Settings
     from app_example.site import create_app
 
     try:
         settings = Settings.from_environment()
         prepare(settings.database)
-        site = globals()["app"] = create_app(settings)
-    except (DatabaseError, SettingsError) as error:
+        site = create_app(settings)
+        # Else it is made when a request comes, and what is wrong with the throttle's settings is a 500 each time.
+        site.middleware_stack = site.build_middleware_stack()
+        globals()["app"] = site
+    except (DatabaseError, ValueError) as error:
         raise SystemExit(f"app_example: {error}") from None
     return site

@@ -4,12 +4,12 @@ import asyncio
 from typing import Any
 
 import pytest
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 
 from tests import virtual_clock
 from tests.asgi import CHROME, ask
 from tests.virtual_clock import run
-from throttle import ThrottleMiddleware
+from throttle import MemoryStore, ThrottleMiddleware
 from throttle.fastapi import route_limit, throttle_responses
 
 
@@ -54,14 +54,84 @@ def test_a_dry_run_and_an_exempt_caller_are_left_alone_and_the_status_is_settabl
     run(story())
 
 
+def test_routes_of_two_routers_count_apart_though_their_paths_differ_in_the_prefix_only() -> None:
+    async def story() -> None:
+        app = FastAPI()
+
+        async def order(name: str) -> str:
+            return name
+
+        async def user(name: str) -> str:
+            return name
+
+        for prefix, endpoint in (("/orders", order), ("/users", user)):
+            router = APIRouter()
+            router.get("/{name}", dependencies=[Depends(route_limit(hits=1, seconds=60))])(endpoint)
+            app.include_router(router, prefix=prefix)
+        app.add_middleware(ThrottleMiddleware, clock=virtual_clock.now)
+        assert [(await ask(app, path)).status for path in ("/orders/1", "/users/1", "/orders/2")] == [200, 200, 503]
+
+    run(story())
+
+
+def test_two_methods_of_one_path_are_two_routes_and_a_name_makes_them_share() -> None:
+    async def story() -> None:
+        app = FastAPI()
+
+        async def page() -> str:
+            return "x"
+
+        for method in (app.get, app.post):
+            method("/apart", dependencies=[Depends(route_limit(hits=1, seconds=60))])(page)
+            method("/shared", dependencies=[Depends(route_limit(hits=1, seconds=60, name="both"))])(page)
+        app.add_middleware(ThrottleMiddleware, clock=virtual_clock.now)
+        both = ("GET", "POST")
+        assert [(await ask(app, "/apart", method=method)).status for method in both] == [200, 200]
+        assert [(await ask(app, "/shared", method=method)).status for method in both] == [200, 503]
+
+    run(story())
+
+
+def test_who_is_refused_by_a_route_is_counted_as_refused_and_not_as_served_too() -> None:
+    async def story() -> None:
+        app = api()
+        for _ in range(3):
+            await ask(app, "/export")
+        counted = throttle_of(app).counts()["browser"]
+        assert (counted["served"], counted["refused"]) == (
+            2,
+            {"route_limit:GET /export tests.test_fastapi.api.<locals>.export": 1},
+        )
+
+    run(story())
+
+
+def test_a_routes_rule_is_prepared_once() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        app = api(store=store)
+        await ask(app, "/export")
+        prepared: list[Any] = []
+        prepare = store.prepare
+        store.prepare = lambda *rules, **how: prepared.append(rules) or prepare(*rules, **how)  # type: ignore
+        await ask(app, "/export")
+        assert prepared == []
+
+    run(story())
+
+
+def throttle_of(app: FastAPI) -> ThrottleMiddleware:
+    throttle: Any = app.middleware_stack
+    while not isinstance(throttle, ThrottleMiddleware):
+        throttle = throttle.app
+    return throttle
+
+
 def test_the_load_is_counted_once() -> None:
     async def story() -> None:
         app = api()
         await ask(app, "/export")
-        throttle: Any = app.middleware_stack
-        while not isinstance(throttle, ThrottleMiddleware):
-            throttle = throttle.app
-        assert throttle.store.load == 0
+        assert throttle_of(app).store.load == 0
 
     run(story())
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from fastapi import HTTPException
 from starlette.requests import HTTPConnection
+from starlette.types import Scope
 
 from throttle.server.middleware import ThrottleMiddleware
 from throttle.server.policy import Limits, rapid_fire_by_hit_stack
@@ -20,9 +21,10 @@ from throttle.server.rule import Key
 def route_limit(*, hits: int, seconds: float, name: str | None = None) -> Callable[[HTTPConnection], Awaitable[None]]:
     """A dependency that serves one caller at most `hits` times in `seconds`; refused requests count, too.
 
-    Counts are kept under `name`: routes with the same name share them; by default each route has its own. Raises
-    ValueError for impossible numbers, RuntimeError at the first request if the middleware is not mounted, and
-    HTTPException with Retry-After (503, or the middleware's `status` for `route_limit`) when the caller is refused.
+    Counts are kept under `name`: routes with the same name share them; by default each route has its own (one router
+    included twice is the same routes). Raises ValueError for impossible numbers, RuntimeError at the first request if
+    the middleware is not mounted, and HTTPException with Retry-After (503, or the middleware's `status` for
+    `route_limit`) when the caller is refused.
     """
     Limits(stack_hits=hits, stack_seconds=seconds)  # checks the numbers
 
@@ -30,14 +32,25 @@ def route_limit(*, hits: int, seconds: float, name: str | None = None) -> Callab
         throttle = request.scope.get("throttle")
         if not isinstance(throttle, ThrottleMiddleware):
             raise RuntimeError("route_limit: mount ThrottleMiddleware, and do not exempt this route from it")
-        place = name or getattr(request.scope.get("route"), "path", None) or request.scope["path"]
-        rule = rapid_fire_by_hit_stack(seconds, hits, Key.CALLER, name=f"route_limit:{place}")
+        named = f"route_limit:{name or _name_of_route(request.scope)}"
+        rule = rapid_fire_by_hit_stack(seconds, hits, Key.CALLER, name=named)
         refusal = await throttle.ask(rule, request.scope)
         if refusal is not None:
             headers = {key.decode(): value.decode() for key, value in required_fields(refusal)}
             raise HTTPException(refusal.status, f"Please come back in {refusal.retry_after} s.", headers)
 
     return limited
+
+
+def _name_of_route(scope: Scope) -> str:
+    """The same in every process, and of no caller's making: «GET /export shop.pages.export».
+
+    The path alone would not do: it lacks the prefix under which a router was included.
+    """
+    route, endpoint = scope["route"], scope["endpoint"]
+    methods = "+".join(sorted(getattr(route, "methods", None) or ["WebSocket"]))
+    function = getattr(endpoint, "__qualname__", type(endpoint).__qualname__)
+    return f"{methods} {route.path} {endpoint.__module__}.{function}"
 
 
 def throttle_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import app_example
 from app_example.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -75,3 +76,17 @@ def test_a_data_directory_that_cannot_be_made_is_one_error_that_says_what_to_set
 
 def test_the_secret_does_not_show_in_the_settings_text() -> None:
     assert "hidden" not in repr(Settings(secret="hidden-hidden-hidden"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("APP_EXAMPLE_STORE", "redis://"), ("THROTTLE_LOAD_MAX", "many"), ("APP_EXAMPLE_HTTPS", "maybe")],
+)
+def test_a_site_that_cannot_run_says_so_when_a_server_asks_for_it_and_not_at_each_request(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, value: str
+) -> None:
+    monkeypatch.setenv("APP_EXAMPLE_DATA", str(tmp_path))
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit, match=value) as caught:
+        app_example.__getattr__("app")
+    assert "\n" not in str(caught.value)

@@ -27,7 +27,7 @@ def test_it_does_not_print_the_secret(tmp_path: Path, capsys: pytest.CaptureFixt
         assert "a secret" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("text", ["[limits]\nload_max = '30'\n", "[limit]\n", "=", None])
+@pytest.mark.parametrize("text", ["[limits]\nload_max = '30'\n", "[limit]\n", "=", "store = 'redis'", None])
 def test_what_is_wrong_is_one_line_and_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None
 ) -> None:

@@ -1,5 +1,7 @@
+import re
 import subprocess
 import sys
+from importlib.metadata import packages_distributions, requires
 
 import pytest
 
@@ -58,6 +60,15 @@ def test_a_missing_extra_is_one_line_that_says_what_to_install(monkeypatch, caps
     assert capsys.readouterr().err == (
         "throttle demo: needs no_such_module, not installed here: pip install 'asgi-throttle[demo]'\n"
     )
+
+
+def test_the_demo_looks_for_everything_that_its_extra_brings():
+    lines = [line for line in requires("asgi-throttle") if "extra == 'demo'" in line.replace('"', "'")]
+    brought = {re.match(r"[\w-]+", line)[0].lower() for line in lines}
+    origins = packages_distributions()
+    looked_for = {name.lower() for module in cli.COMMANDS["demo"].needs for name in origins.get(module, ())}
+    assert brought
+    assert brought <= looked_for
 
 
 def test_an_interrupt_ends_without_a_traceback(monkeypatch, capsys):

@@ -154,3 +154,12 @@ def test_a_burst_is_honest_if_it_is_over_within_a_minute() -> None:
         bursts.note(3, n * SECOND // 4)
     bursts.finish()
     assert (bursts.honest, bursts.longest) == (30, 60)
+
+
+def test_a_burst_is_counted_to_its_end_whoever_else_comes_meanwhile() -> None:
+    bursts = Bursts(15 * SECOND, 10)
+    bursts.note(0, 0)
+    for other in range(1, 60_000):
+        bursts.note(other, SECOND)
+    bursts.note(0, 2 * SECOND)
+    assert bursts.longest == 2

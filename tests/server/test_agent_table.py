@@ -1,6 +1,5 @@
-"""The table of names, its refresh at run time, and the operator's own lists before it."""
+"""The table of names, and its refresh at run time."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -79,30 +78,3 @@ def test_a_listed_text_with_a_caret_must_begin_the_agent() -> None:
     table = Table("crawler\tXqz\t^xqz/\n", "a test")
     assert judge(b"Xqz/1.0", table).crawler == "Xqz"
     assert judge(CHROME + b" Xqz/1.0", table).caller_class is BROWSER
-
-
-def test_own_lists_come_before_all_rules() -> None:
-    own = Classifier(crawlers=["Xqz"], bots=[re.compile(r"^Mozilla/5\.0 \(X11")], browsers=["Googlebot", "curl"])
-    assert own.classify(b"an xqz/1.0") == Agent(CRAWLER, "Xqz", "own list")
-    assert own.classify(b"Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Gecko/20100101 Firefox/133.0") == Agent(
-        BOT, None, "own list"
-    )
-    assert own.classify(b"Googlebot/2.1") == Agent(BROWSER, None, "own list")
-    assert own.classify(CHROME).why == "browser form"
-
-
-def test_an_own_name_is_found_as_whole_words_only() -> None:
-    own = Classifier(crawlers=["Acme Reader"])
-    assert own.classify(b"ACME READER/2").crawler == "Acme Reader"
-    assert own.classify(b"Acme Readers/2").why != "own list"
-
-
-def test_an_own_pattern_names_the_crawler_as_connotea_does() -> None:
-    own = Classifier(crawlers=[re.compile(r"Acme\d+")])
-    assert own.classify(b"Acme77/1.0").crawler == r"Acme\d+"
-
-
-@pytest.mark.parametrize("names", ["Googlebot", [""], [3], [re.compile(b"x")]])
-def test_a_wrong_own_list_is_one_clear_error(names: object) -> None:
-    with pytest.raises(TypeError, match="crawlers: should"):
-        Classifier(crawlers=names)  # type: ignore[arg-type]

@@ -83,6 +83,7 @@ def test_the_file_overrides_the_code_and_the_environment_overrides_the_file(tmp_
         ('[[path_limits]]\npath = "search"', "each beginning with /"),
         ('[[path_limits]]\npath = "/s"\nmethods = ["get"]', "methods"),
         ('[[path_limits]]\npath = "/s"\nhits = 3', "unknown key 'hits'"),
+        ('[[path_limits]]\npath = "/s"\npaused = true', "paused: there is no pause of a path"),
         ("path_limits = 3", "path_limits"),
         ("status = 42", "status"),
         ("a = ", "not TOML"),
@@ -181,3 +182,21 @@ def test_the_environment_counts_without_a_file_too(monkeypatch: pytest.MonkeyPat
 def test_a_keyword_that_does_not_exist_is_an_error() -> None:
     with pytest.raises(ConfigError, match="load_max"):
         ThrottleMiddleware(Starlette(), load_max=3)  # type: ignore[call-arg]
+
+
+def test_a_network_in_the_pause_that_is_none_is_an_error_before_any_request_meets_it(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="pause_exempt: 'nonsense' is no address"):
+        load(written(tmp_path, '[limits]\npause_exempt = ["nonsense"]'), {})
+
+
+def test_the_load_that_the_environment_sets_is_that_of_path_limits_too(tmp_path: Path) -> None:
+    file = written(tmp_path, "[limits]\nload_max = 30\n[[path_limits]]\npath = '/s'\nstack_hits = 5")
+    settings, _ = load(file, {"THROTTLE_LOAD_MAX": "40"})
+    assert settings.limits.load_max == settings.path_limits[0].limits.load_max == 40
+
+
+def test_a_pause_of_the_site_may_stand_beside_path_limits(tmp_path: Path) -> None:
+    settings, _ = load(written(tmp_path, "[limits]\npaused = true\n[[path_limits]]\npath = '/s'"), {})
+    assert settings.limits.paused
+    text = "\n".join(policy_in_sentences(settings))
+    assert text.count("The site is paused") == 1

@@ -15,7 +15,7 @@ from tests import virtual_clock
 from tests.asgi import CHROME, FEED_READER, GOOGLEBOT, Request, ask, http_scope
 from tests.server.site import Gate, site
 from tests.virtual_clock import run
-from throttle import Limits, MemoryStore, ThrottleMiddleware
+from throttle import Delay, Limits, MemoryStore, ThrottleMiddleware
 
 
 def test_nobody_is_refused_or_told_anything_and_what_would_have_been_is_counted() -> None:
@@ -27,6 +27,19 @@ def test_nobody_is_refused_or_told_anything_and_what_would_have_been_is_counted(
         assert (await ask(app, agent="badreader/1.0")).status == 200
         assert app.counts()["browser"] == {"served": 10, "slept": 0, "hung_up": 0, "refused": {"hit_stack": 4}}
         assert app.counts()["assumed bot"]["refused"] == {"banned": 1}
+
+    run(story())
+
+
+def test_who_would_have_met_a_pause_counts_as_refused_and_not_as_served() -> None:
+    async def story() -> None:
+        store = MemoryStore(clock=virtual_clock.now)
+        app = site(enforce=False, store=store)
+        store.pause(60)
+        assert [(await ask(app)).status for _ in range(12)] == [200] * 12
+        store.resume()
+        assert (await ask(app)).status == 200
+        assert app.counts()["browser"] == {"served": 1, "slept": 0, "hung_up": 0, "refused": {"service_paused": 12}}
 
     run(story())
 
@@ -101,6 +114,50 @@ def test_it_is_logged_as_a_dry_run(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="throttle.refused"):
         run(story())
     assert "1 by hit_stack (dry run)" in caplog.text
+
+
+def test_who_would_have_been_refused_after_a_sleep_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        gate = Gate()
+        app = site(gate, enforce=False, limits=Limits(load_max=1, defer_delay=Delay(maximum=1)))
+        person = Request(app, http_scope("/slow"))
+        await asyncio.sleep(0)
+        await ask(app, agent="FeedReader/1.0", client="192.0.2.7")
+        await asyncio.sleep(2)
+        gate.opened.set()
+        await person.finished()
+        app._log.close()
+
+    with caplog.at_level(logging.INFO, logger="throttle.refused"):
+        run(story())
+    assert "1 by load_defer (dry run); most often FeedReader at 192.0.2.7 (1)" in caplog.text
+
+
+def test_in_a_pause_who_would_have_been_refused_is_not_counted_as_served_too() -> None:
+    async def story() -> None:
+        app = site(enforce=False, limits=Limits(paused=True))
+        assert (await ask(app)).status == 200
+        assert app.counts()["browser"] == {"served": 0, "slept": 0, "hung_up": 0, "refused": {"service_paused": 1}}
+
+    run(story())
+
+
+def test_a_request_that_outlasts_the_shutdown_ends_well() -> None:
+    async def story() -> None:
+        gate = Gate()
+        app = site(gate, enforce=False, limits=Limits(load_max=1))
+        person = Request(app, http_scope("/slow"))
+        await asyncio.sleep(0)
+        bot = Request(app, http_scope("/slow", agent=FEED_READER))
+        await asyncio.sleep(0)
+        app.store.release()  # there is room: its shadow is served
+        await asyncio.sleep(0.1)
+        app._dry_run.close()
+        await asyncio.sleep(0)
+        gate.opened.set()
+        assert (await bot.finished()).status == (await person.finished()).status == 200
+
+    run(story())
 
 
 SHARES = {"browser": (CHROME, 40, 0.2), "assumed bot": (FEED_READER, 25, 0.6), "known crawler": (GOOGLEBOT, 6, 0.2)}

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse, Response
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from tests.asgi import CHROME, FEED_READER, GOOGLEBOT, Answer, Request, ask, http_scope
 from tests.server.site import Gate, site
-from tests.virtual_clock import run
+from tests.virtual_clock import now, run
 from throttle import Limits, MemoryStore, Refusal, ThrottleMiddleware
 from throttle.server.exempt import Exempt
 
@@ -79,6 +81,14 @@ def test_a_logged_in_user_counts_as_such_wherever_the_request_comes_from() -> No
             assert (await ask(app, client=f"192.0.2.{place}", headers={"X-Verified-User": "ada"})).status == 200
         assert (await ask(app, client="192.0.2.99", headers={"X-Verified-User": "ada"})).status == 503
         assert (await ask(app, client="192.0.2.99", headers={"X-Verified-User": "bob"})).status == 200
+
+    run(story())
+
+
+def test_those_whom_identify_gives_an_empty_name_are_not_one_user() -> None:
+    async def story() -> None:
+        app = site(identify=lambda scope: "", limits=Limits(stack_hits=1))
+        assert [(await ask(app, client=f"192.0.2.{place}")).status for place in range(3)] == [200] * 3
 
     run(story())
 
@@ -199,6 +209,18 @@ def test_the_sites_own_answer_keeps_the_fields_that_every_refusal_carries() -> N
     run(story(async_own))
 
 
+def test_one_response_of_the_sites_own_tells_each_refusal_its_own_wait() -> None:
+    async def story() -> None:
+        full = PlainTextResponse("full", status_code=503)
+        app = site(response=lambda scope, refusal: full)
+        await ask(app, agent=GOOGLEBOT)
+        assert (await ask(app, agent=GOOGLEBOT)).retry_after == 30
+        await asyncio.sleep(10)
+        assert (await ask(app, agent=GOOGLEBOT)).retry_after == 20
+
+    run(story())
+
+
 def test_served_and_refused_answers_tell_what_is_left() -> None:
     async def story() -> None:
         app = site()
@@ -235,10 +257,28 @@ def test_no_answer_shares_its_list_of_fields_with_another() -> None:
     run(story())
 
 
+def test_an_application_that_sends_one_message_again_and_again_finds_it_unchanged() -> None:
+    start = {"type": "http.response.start", "status": 200, "headers": []}
+
+    async def inner(scope: Any, receive: Any, send: Any) -> None:
+        await send(start)
+        await send({"type": "http.response.body", "body": b""})
+
+    async def story() -> None:
+        app = ThrottleMiddleware(inner, clock=now)
+        assert [(await ask(app)).fields["ratelimit"] for _ in range(2)] == [
+            '"hit_stack";r=9;t=15',
+            '"hit_stack";r=8;t=15',
+        ]
+        assert start["headers"] == []
+
+    run(story())
+
+
 # Who is left alone
 
 
-def test_robots_txt_and_health_checks_are_always_served() -> None:
+def test_promise_10_robots_txt_is_always_served_in_a_pause_too_and_so_are_health_checks() -> None:
     async def story() -> None:
         app = site(limits=Limits(stack_hits=1, paused=True))
         for path in ("/robots.txt", "/healthz"):
@@ -261,6 +301,21 @@ def test_mounted_static_files_are_exempt_and_what_looks_like_one_is_not(tmp_path
     named = Exempt(prefixes=["/files"])
     assert named(http_scope("/files/a", app=app))
     assert not named(http_scope("/static/site.css", app=app))
+
+
+def test_static_files_are_exempt_wherever_they_are_mounted_and_wherever_the_throttle_stands(tmp_path: Path) -> None:
+    def mounted(path: str) -> Mount:
+        return Mount(path, StaticFiles(directory=tmp_path), middleware=[Middleware(GZipMiddleware)])
+
+    inner = Starlette(
+        routes=[Mount("/docs", routes=[mounted("/static"), mounted("/")]), mounted("/files"), mounted("/")]
+    )
+    for app in (inner, GZipMiddleware(inner)):
+        is_exempt = ThrottleMiddleware(app)._book.is_exempt
+        assert is_exempt(http_scope("/docs/static/a"))
+        assert is_exempt(http_scope("/files/a"))
+        for path in ("/a", "/docs/a", "/static/a"):
+            assert not is_exempt(http_scope(path)), path
 
 
 def test_a_cors_preflight_is_exempt_and_a_bare_options_is_not() -> None:

@@ -19,7 +19,7 @@ from tests import virtual_clock
 from tests.asgi import CHROME, FEED_READER, GOOGLEBOT, Request, ask, http_scope
 from tests.server.site import Gate, site
 from tests.virtual_clock import run
-from throttle import Delay, Limits, MemoryStore, ThrottleMiddleware
+from throttle import Delay, Limits, MemoryStore, PathLimits, ThrottleMiddleware
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 START = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/plain")]}
@@ -370,6 +370,25 @@ def test_api_clients_and_feed_readers_wake_before_crawlers_and_else_who_came_fir
     run(story())
 
 
+def test_a_sleeper_without_room_does_not_keep_those_asleep_for_whom_there_is() -> None:
+    async def story() -> None:
+        gate = Gate()
+        app = site(gate, limits=Limits(load_max=3), path_limits=[PathLimits("/dear", Limits(load_max=1))])
+        people = await fill(app, 3)
+        dear = bot(app, path="/dear")
+        await asyncio.sleep(1)
+        cheap = bot(app, GOOGLEBOT, client="192.0.2.51")
+        await asyncio.sleep(1)
+        people[0].task.cancel()
+        assert (await cheap.finished()).status == 200
+        assert virtual_clock.now() == 1002
+        gate.opened.set()
+        assert (await dear.finished()).status == 200
+        await asyncio.gather(*(ended(request) for request in people))
+
+    run(story())
+
+
 def test_nobody_who_comes_later_takes_the_room_of_a_sleeper_that_was_woken() -> None:
     async def story() -> None:
         gate = Gate()
@@ -451,6 +470,44 @@ def test_a_sleeper_leaves_at_once_when_its_caller(how: str) -> None:
         await asyncio.sleep(0)
         assert (store.load, store.sleeping) == (0, 0)
         assert not asyncio.all_tasks() - {asyncio.current_task()}
+
+    run(story())
+
+
+def test_a_server_that_fails_while_a_request_sleeps_is_heard_and_its_sleeper_leaves() -> None:
+    async def story() -> None:
+        gate, store = Gate(), MemoryStore()
+        app = site(gate, store=store, limits=Limits(load_max=1))
+        (person,) = await fill(app, 1)
+
+        async def receive() -> Any:
+            raise OSError("the socket broke")
+
+        with pytest.raises(OSError, match="broke"):
+            await app(http_scope(agent=FEED_READER), receive, None)  # type: ignore[arg-type]
+        assert (store.load, store.sleeping) == (1, 0)
+        gate.opened.set()
+        await person.finished()
+
+    run(story())
+
+
+def test_a_sleeper_that_wakes_in_a_pause_is_refused_for_it_and_no_clock_starts() -> None:
+    async def story() -> None:
+        gate, store = Gate(), MemoryStore(clock=virtual_clock.now)
+        app = site(gate, store=store, limits=Limits(load_max=1, pause_exempt=("192.0.2.60",)))
+        (person,) = await fill(app, 1)
+        crawler, exempt = bot(app, GOOGLEBOT), bot(app, client="192.0.2.60")
+        await asyncio.sleep(1)
+        store.pause(5)
+        gate.opened.set()
+        assert (await crawler.finished()).status == 503
+        assert crawler.answer.retry_after == 5
+        assert (await exempt.finished()).status == 200
+        await person.finished()
+        assert (store.load, store.sleeping) == (0, 0)
+        store.resume()
+        assert (await bot(app, GOOGLEBOT).finished()).status == 200
 
     run(story())
 

@@ -145,3 +145,14 @@ def test_people_are_served_while_ten_bots_sleep_and_the_rest_are_refused() -> No
         for connection in holding:
             connection.close()
         assert all(read(connection).startswith(b"HTTP/1.1 200") for connection in bots)
+
+
+def test_with_lifespan_on_a_wrong_setting_ends_the_server_and_is_said(tmp_path: Path) -> None:
+    site = "from starlette.applications import Starlette\nfrom throttle import ThrottleMiddleware\n"
+    site += "app = Starlette()\napp.add_middleware(ThrottleMiddleware, config='throttle.toml')\n"
+    (tmp_path / "wrong_site.py").write_text(site)
+    (tmp_path / "throttle.toml").write_text("load_max = 3")
+    command = [sys.executable, "-m", "uvicorn", "wrong_site:app", "--lifespan", "on", "--port", "0"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    assert done.returncode != 0
+    assert "throttle.toml: unknown key 'load_max'" in done.stderr

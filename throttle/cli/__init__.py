@@ -37,6 +37,7 @@ COMMANDS = {
         "demo",
         (
             "app_example",
+            "argon2",
             "fastapi",
             "h11",
             "itsdangerous",

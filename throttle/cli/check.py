@@ -8,6 +8,7 @@ from dataclasses import asdict
 from throttle.cli import DONE, CommandError
 from throttle.operate.sentences import policy_in_sentences
 from throttle.server.config import ConfigError, load
+from throttle.server.middleware import store_named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,13 +22,18 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the policy. Raises CommandError for a file with which no site could run."""
     try:
         settings, store = load(arguments.file, os.environ)
+        if store is not None:
+            store_named(store)
     except ConfigError as error:
         raise CommandError(str(error)) from None
+    except ValueError as error:
+        where = "environment" if os.environ.get("THROTTLE_STORE") else arguments.file
+        raise CommandError(f"{where}: {error}") from None
     if arguments.json:
         table = {"schema_version": 1, "store": store, **asdict(settings)}
         table["cookie_secret"] = None if settings.cookie_secret is None else "(not shown)"
         print(json.dumps(table, indent=2))
     else:
-        for sentence in policy_in_sentences(settings):
+        for sentence in policy_in_sentences(settings, store):
             print(sentence)
     return DONE

@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         screen.say(f"A library of papers, behind the throttle: {site.address}")
         report = Report((PEOPLE, FILES, FEED_READER, POLITE_CRAWLER, RUDE_CRAWLER))
         seconds, drain = _shared_out(arguments.seconds)
-        screen.say(f"Traffic for {seconds:g} s:\n{CROWD}")
+        screen.say(f"Traffic for {seconds:.3g} s:\n{CROWD}")
         if forwards:
             screen.say("  Only 127.0.0.1 is to be had here, so callers tell their addresses in X-Forwarded-For.")
         is_whole = False

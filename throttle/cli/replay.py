@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="whose forwarded addresses are believed",
     )
     add("--unsorted", action="store_true", help="sort the whole log on disk, not only within five minutes")
-    add("--no-compare", action="store_true", help="leave out half and twice each limit; takes half the time")
+    add("--no-compare", action="store_true", help="leave out half and twice each limit; takes two thirds of the time")
     add("--worst", type=int, default=20, metavar="N", help="callers named of those refused most (default: 20)")
     add("--show-addresses", action="store_true", help="name addresses as they are logged")
     add("--json", action="store_true", help="print one JSON document")

@@ -83,7 +83,7 @@ def _moving(report: Report, now: float, seconds: float) -> "Group":
     from rich.text import Text
 
     bar = Table.grid(padding=(0, 1))
-    text = f"{now:.0f} of {seconds:g} s" if now < seconds else "waiting for the last answers"
+    text = f"{now:.0f} of {seconds:.3g} s" if now < seconds else "waiting for the last answers"
     bar.add_row(ProgressBar(total=seconds, completed=min(now, seconds), width=40), Text(text))
     return Group(_drawn(report), bar)
 

@@ -6,8 +6,8 @@ from throttle.server.policy import Delay, Limits, asks_for_networks
 from throttle.server.settings import Settings
 
 
-def policy_in_sentences(settings: Settings) -> Iterator[str]:
-    """What these settings do, a sentence a line."""
+def policy_in_sentences(settings: Settings, store: str | None = None) -> Iterator[str]:
+    """What these settings do, a sentence a line; `store`, where one is named."""
     if not settings.enforce:
         yield "Dry run: nobody is refused or delayed; what would have been is counted and logged."
     yield from _limits_in_sentences(settings.limits)
@@ -16,14 +16,23 @@ def policy_in_sentences(settings: Settings) -> Iterator[str]:
         yield f"For {one.path} and below, by {methods}, counted apart:"
         for sentence in _limits_in_sentences(one.limits):
             yield f"    {sentence}"
+    yield from _pause_in_sentences(settings.limits)
     yield from _site_in_sentences(settings)
+    if store is not None:
+        yield f"The counts are kept in the store {store!r}."
+
+
+def _pause_in_sentences(limits: Limits) -> Iterator[str]:
+    refused = "everybody, before looking at who asks" if limits.pause_early else "everybody"
+    if limits.pause_exempt and not limits.pause_early:
+        refused += f" but {_listed(limits.pause_exempt)}"
+    yield (
+        f"{'The site is paused: it' if limits.paused else 'In a pause the site'} refuses {refused}, "
+        f"and tells {limits.pause_seconds:g} s where the pause has no end."
+    )
 
 
 def _limits_in_sentences(limits: Limits) -> Iterator[str]:
-    if limits.paused:
-        yield "The site is paused: everybody is refused" + (
-            f" but {_listed(limits.pause_exempt)}." if limits.pause_exempt and not limits.pause_early else "."
-        )
     stack = ""
     if limits.stack_hits is not None:
         stack = f"more than {limits.stack_hits} requests in {limits.stack_seconds:g} s"
@@ -47,6 +56,8 @@ def _limits_in_sentences(limits: Limits) -> Iterator[str]:
         )
     else:
         yield "A robot that finds no room is refused at once."
+    told = _delay(limits.wait_told, "after")
+    yield f"One that is refused for want of room is told to come back {told}, or up to half as long again."
     yield from _modern_in_sentences(limits)
     if limits.stack_exempt_agents:
         yield f"Requests are not counted for agents that contain {_listed(limits.stack_exempt_agents)}."
@@ -91,12 +102,12 @@ def _modern_in_sentences(limits: Limits) -> Iterator[str]:
         )
 
 
-def _delay(delay: Delay) -> str:
+def _delay(delay: Delay, preposition: str = "for") -> str:
     if delay.multiplier == 0 or delay.minimum == delay.maximum:
-        return f"for {delay.seconds(0):g} s"
+        return f"{preposition} {delay.seconds(0):g} s"
     added = f" and {delay.adjustment:g} s" if delay.adjustment else ""
     least = f" at least {delay.minimum:g} s and" if delay.minimum else ""
-    return f"for {delay.multiplier:g} s for each running request{added},{least} at most {delay.maximum:g} s"
+    return f"{preposition} {delay.multiplier:g} s for each running request{added},{least} at most {delay.maximum:g} s"
 
 
 def _site_in_sentences(settings: Settings) -> Iterator[str]:
@@ -106,9 +117,13 @@ def _site_in_sentences(settings: Settings) -> Iterator[str]:
     else:
         yield "The caller's address is the socket's; no header is believed."
     yield f"IPv6 callers count by their /{settings.ipv6_prefix}."
-    if any(asks_for_networks(limits) for limits in (settings.limits, *(one.limits for one in settings.path_limits))):
+    every = (settings.limits, *(one.limits for one in settings.path_limits))
+    if any(asks_for_networks(limits) for limits in every):
         (narrow, narrow6), (wide, wide6) = settings.network_prefixes, settings.wide_network_prefixes
         yield f"A network is a /{narrow} of IPv4 and a /{narrow6} of IPv6; a wider one a /{wide} and a /{wide6}."
+    if any(limits.cookies for limits in every):
+        own = "its own secret, drawn at its start: with several workers, set cookie_secret"
+        yield f"Each process signs cookies with {own if settings.cookie_secret is None else 'cookie_secret'}."
     if settings.api_paths:
         yield f"Who asks for {_listed(settings.api_paths)} or below is an API client, whatever its agent."
     exempt = ["/robots.txt", *(settings.exempt_paths if settings.exempt_paths is not None else ["health checks"])]
@@ -131,6 +146,10 @@ def _site_in_sentences(settings: Settings) -> Iterator[str]:
     statuses = settings.statuses
     others = [f"{status} for {reason}" for reason, status in statuses.items() if reason != "*"]
     yield f"Refusals are answered {statuses['*']}" + (f", {_listed(others)}." if others else ".")
+    if not settings.rate_limit_fields:
+        yield "No answer tells what is left (RateLimit)."
+    if settings.count_streams:
+        yield "WebSockets and event streams count as running until they end."
 
 
 def _listed(names: object) -> str:

@@ -26,8 +26,8 @@ class Networks:
     """
 
     def __init__(self, texts: Iterable[str], what: str, ipv6_prefix: int = 128) -> None:
-        if isinstance(texts, str):
-            raise ValueError(f"{what}={texts!r}: a list of addresses or networks is needed, not one string")
+        if isinstance(texts, str) or not isinstance(texts, Iterable):
+            raise ValueError(f"{what}={texts!r}: a list of addresses or networks is needed")
         self._nets: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
         self.has_unix = False
         for text in texts:
@@ -37,6 +37,9 @@ class Networks:
                 self._nets += [ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0")]
             elif text != "unix":
                 try:
+                    # A bare number would be read as an address.
+                    if not isinstance(text, str):
+                        raise ValueError("it should be a text")
                     net = ipaddress.ip_network(text, strict=False)
                     if net.version == 6 and net.prefixlen > ipv6_prefix:
                         net = net.supernet(new_prefix=ipv6_prefix)

@@ -4,6 +4,8 @@ It must never hash or decode more than `LONGEST` of what a caller sent.
 """
 
 from collections.abc import Callable
+from typing import Any
+from weakref import WeakSet
 
 from throttle.server.agent_class import Agent
 
@@ -27,7 +29,7 @@ class AgentCache:
     Threads may share it: at worst they judge an agent twice.
     """
 
-    __slots__ = ("_bytes", "_bytes_max", "_entries_max", "_judge", "_old", "_young")
+    __slots__ = ("_bytes", "_bytes_max", "_entries_max", "_followers", "_judge", "_old", "_young")
 
     def __init__(self, judge: Callable[[bytes], Agent], entries: int = 4096, size: int = 1 << 20) -> None:
         if entries < 2 or size < 2 * LONGEST:
@@ -36,13 +38,20 @@ class AgentCache:
         self._judge = judge
         self._entries_max = entries // 2
         self._bytes_max = size // 2
+        self._followers: WeakSet[Any] = WeakSet()
         self.clear()
 
     def clear(self) -> None:
-        """Forget all verdicts."""
+        """Forget all verdicts, and what rests on them."""
         self._young: dict[bytes, Agent] = {}
         self._old: dict[bytes, Agent] = {}
         self._bytes = 0
+        for follower in self._followers:
+            follower.cache_clear()
+
+    def clear_too(self, follower: Any) -> None:
+        """Clear this `lru_cache` as well, which rests on verdicts of this one; that does not keep it alive."""
+        self._followers.add(follower)
 
     def classify(self, raw: bytes) -> Agent:
         """The verdict on an agent, given the header's bytes as ASGI hands them over."""

@@ -36,7 +36,7 @@ UNLISTED = "unlisted crawler"
 
 WHYS = (
     "blank",  # nothing, white space, or "-"
-    "own list",  # the operator's names and patterns
+    "own list",  # the operator's names
     "browser form",  # written as today's browsers write themselves
     "table",  # a listed name
     "crawler word",  # crawl, bot, archiv...

@@ -1,13 +1,12 @@
 """The class of a caller by its User-Agent: browser, known crawler, or assumed bot.
 
-`classify` is what the middleware asks on each request. A `Classifier` of one's own has own lists, and a table
-of names that can be refreshed at run time. Neither raises, whatever the bytes, nor costs more for longer
-ones.
+`classify` is what the middleware asks, where the site's settings have no own list that names the agent. A `Classifier`
+of one's own has a table of names that can be refreshed at run time. Neither raises, whatever the bytes, nor costs more
+for longer ones.
 """
 
 import os
 import re
-from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 
 from throttle.server.agent_cache import LONGEST, AgentCache, cut
@@ -28,36 +27,23 @@ __all__ = [
     "describe",
 ]
 
-Names = Iterable[str | re.Pattern[str]]
-
 
 class Classifier(AgentCache):
-    """Classifies agents by own lists first, then by the rules and the table of names.
+    """Classifies agents by the rules and the table of names.
 
-    crawlers, bots, browsers: own lists, asked in this order. A string is a name, found as whole words in
-    whatever case; a compiled pattern is searched for in the agent, decoded as latin-1. (Connotea:
-    THROTTLE_FOR and ANTI_THROTTLE_FOR.) table: a file in the form of `agent_table.txt`, in place of the
-    shipped one; TableError if it can't be used.
+    table: a file in the form of `agent_table.txt`, in place of the shipped one; TableError if it can't be used.
     """
 
-    __slots__ = ("_own", "_table")
+    __slots__ = ("_table",)
 
     def __init__(
         self,
         *,
-        crawlers: Names = (),
-        bots: Names = (),
-        browsers: Names = (),
         table: str | os.PathLike[str] | None = None,
         entries: int = 4096,
         size: int = 1 << 20,
     ) -> None:
         super().__init__(self._judge_agent, entries, size)
-        self._own = (
-            *_own_list("crawlers", CallerClass.KNOWN_CRAWLER, crawlers),
-            *_own_list("bots", CallerClass.ASSUMED_BOT, bots),
-            *_own_list("browsers", CallerClass.BROWSER, browsers),
-        )
         self._table = _shipped_table() if table is None else read_table(table)
 
     def refresh(self, table: str | os.PathLike[str]) -> int:
@@ -71,31 +57,12 @@ class Classifier(AgentCache):
         return self._table.names
 
     def _judge_agent(self, raw: bytes) -> Agent:
-        if self._own:
-            text = raw.decode("latin-1")
-            for pattern, agent in self._own:
-                if pattern.search(text):
-                    return agent
         return judge(raw, self._table)
 
 
 @cache
 def _shipped_table() -> Table:
     return read_table(SHIPPED)
-
-
-def _own_list(option: str, caller_class: CallerClass, names: Names) -> Iterator[tuple[re.Pattern[str], Agent]]:
-    if isinstance(names, str | re.Pattern):
-        raise TypeError(f"{option}: should be a list of names and patterns; write [{names!r}]")
-    for name in names:
-        if isinstance(name, re.Pattern) and isinstance(name.pattern, str):
-            pattern, label = name, name.pattern
-        elif isinstance(name, str) and name.strip():
-            label = name.strip()
-            pattern = re.compile(rf"(?<![a-z0-9]){re.escape(label)}(?![a-z0-9])", re.IGNORECASE)
-        else:
-            raise TypeError(f"{option}: should hold names and compiled patterns of text, not {name!r}")
-        yield pattern, Agent(caller_class, label if caller_class.is_known_crawler else None, "own list")
 
 
 classify = Classifier().classify

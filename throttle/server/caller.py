@@ -14,6 +14,7 @@ from starlette.types import Scope
 
 from throttle.server.acquaintances import NEVER, Acquaintance
 from throttle.server.address import HEADERS, AddressReader, Networks, packed_address
+from throttle.server.agent_cache import AgentCache
 from throttle.server.agents import LONGEST, Agent, CallerClass, cut
 from throttle.server.keys import FurtherKeys
 from throttle.server.path import Paths, app_path
@@ -121,7 +122,8 @@ class CallerReader:
             (Words(settings.bots), CallerClass.ASSUMED_BOT),
             (Words(settings.browsers), CallerClass.BROWSER),
         ]
-        self._stack_exempt = Words(settings.limits.stack_exempt_agents)
+        places = (settings.limits, *(one.limits for one in settings.path_limits))
+        self._stack_exempt = [Words(limits.stack_exempt_agents) for limits in places]
         self._exempt_agents = Words(settings.exempt_agents)
         self._banned_agents = Words(settings.banned_agents)
         self._exempt_callers = Networks(settings.exempt_callers, "exempt_callers", settings.ipv6_prefix)
@@ -134,6 +136,8 @@ class CallerReader:
         self._identify = identify
         # All that follows from the agent and the place alone, looked up at once.
         self._profile = lru_cache(maxsize=4096)(self._profile_of)
+        if isinstance(cache := getattr(classify, "__self__", None), AgentCache):
+            cache.clear_too(self._profile)
 
     def __call__(self, scope: Scope) -> Caller:
         headers = scope["headers"]
@@ -155,7 +159,7 @@ class CallerReader:
             address = client[0][:64]  # the kernel wrote it: an IPv4 address as it should be
         if self._has_callers_lists:
             rules = self._by_address(address, rules)
-        user = None if self._identify is None else self._identify(scope)
+        user = None if self._identify is None else self._identify(scope) or None
         hashes = (
             0,
             hash((address, agent)) if user is None else hash((user,)),
@@ -177,7 +181,7 @@ class CallerReader:
             standing = Standing.BANNED
         elif agent in self._exempt_agents:
             standing = Standing.EXEMPT
-        is_exempt = agent in self._stack_exempt
+        is_exempt = agent in self._stack_exempt[place]
         rules = self._compiled(verdict.caller_class, place, standing, is_stack_exempt=is_exempt)
         if not verdict.caller_class.is_browser:
             return rules, rules, verdict.crawler

@@ -100,16 +100,16 @@ def settings_from(
     if "preset" in given:
         limits = _preset(given.pop("preset"), source)
     limits = _limits(limits, given.pop("limits", {}), f"{source}: limits")
+    from_environment = _from_environment(environ)
+    store = from_environment.pop("store", store)
+    if "load_max" in from_environment:
+        limits = _limits(limits, {"load_max": from_environment.pop("load_max")}, "environment: THROTTLE_LOAD_MAX")
     path_limits = [_path_limits(limits, one, source) for one in _tables(given.pop("path_limits", None), source)]
     allowed = [field.name for field in fields(Settings) if field.name not in ("limits", "path_limits")]
     _need_known(given, [*allowed, "limits", "path_limits", "preset", "store"], source)
     for name in allowed:
         if name in given and isinstance(given[name], list):
             given[name] = tuple(given[name])
-    from_environment = _from_environment(environ)
-    store = from_environment.pop("store", store)
-    if "load_max" in from_environment:
-        limits = _limits(limits, {"load_max": from_environment.pop("load_max")}, "environment: THROTTLE_LOAD_MAX")
     merged = {**from_code, **given, "limits": limits}
     if path_limits:
         merged["path_limits"] = tuple(path_limits)
@@ -178,8 +178,11 @@ def _path_limits(limits: Limits, table: Mapping[str, Any], source: str) -> PathL
     if "path" not in changes:
         raise ConfigError(f'{source}: path_limits: each needs a path, such as path = "/search"')
     path, methods = changes.pop("path"), changes.pop("methods", None)
+    where = f"{source}: path_limits {path!r}"
+    if pause := next((key for key in changes if key.startswith("pause")), None):
+        raise ConfigError(f"{where}: {pause}: there is no pause of a path; pause the whole site, in [limits]")
     try:
-        return PathLimits(path, _limits(limits, changes, f"{source}: path_limits {path!r}"), methods)
+        return PathLimits(path, _limits(replace(limits, paused=False), changes, where), methods)
     except ConfigError:
         raise
     except ValueError as error:

@@ -13,36 +13,42 @@ from throttle.server.deferral import sleep
 from throttle.server.rule import Deferred, Hashes, Refused
 from throttle.server.stores import Store
 
+Note = Callable[[Refused], object]
+
 
 class DryRun:
     """The requests of one site that would be asleep now, or running after a sleep."""
 
-    def __init__(self, store: Store, clock: Callable[[], float], note: Callable[[Rules, Refused], object]) -> None:
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
-        self._note = note
-        """told of each request that would have been refused after a sleep"""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def served_meanwhile(
-        self, deferred: Deferred, rules: Rules, hashes: Hashes, serving: Awaitable[None]
+        self, deferred: Deferred, rules: Rules, hashes: Hashes, serving: Awaitable[None], note: Note
     ) -> None:
-        """Serve the request now, while its shadow sleeps. The shadow outlives it by as long as it would have slept."""
+        """Serve the request now, while its shadow sleeps. The shadow outlives it by as long as it would have slept.
+
+        `note` is told if it would have been refused after its sleep.
+        """
         began = self._clock()
         lasted: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-        task = asyncio.ensure_future(self._shadow(deferred, rules, hashes, lasted))
+        task = asyncio.ensure_future(self._shadow(deferred, rules, hashes, lasted, note))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         try:
             await serving
         finally:
-            lasted.set_result(self._clock() - began)
+            if not lasted.done():  # the shadow was cancelled: the site is shutting down
+                lasted.set_result(self._clock() - began)
 
-    async def _shadow(self, deferred: Deferred, rules: Rules, hashes: Hashes, lasted: asyncio.Future[float]) -> None:
+    async def _shadow(
+        self, deferred: Deferred, rules: Rules, hashes: Hashes, lasted: asyncio.Future[float], note: Note
+    ) -> None:
         rules.tally.slept += 1
         verdict = await sleep(self._store, deferred, rules, hashes, self._clock)
         if isinstance(verdict, Refused):
-            self._note(rules, verdict)
+            note(verdict)
             return
         rules.tally.served += 1
         began = self._clock()

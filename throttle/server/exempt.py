@@ -17,11 +17,19 @@ HEALTH_CHECKS = ("/health", "/healthz", "/livez", "/readyz")
 
 
 class Exempt:
-    """Says of an ASGI scope whether it is exempt. `prefixes` None: each `StaticFiles` that the application mounts."""
+    """Says of an ASGI scope whether it is exempt. `prefixes` None: each `StaticFiles` that the application mounts.
+
+    `app` is the application where the scope names none, as outside of Starlette.
+    """
 
     def __init__(
-        self, paths: Sequence[str] | None = None, prefixes: Sequence[str] | None = None, preflights: bool = True
+        self,
+        paths: Sequence[str] | None = None,
+        prefixes: Sequence[str] | None = None,
+        preflights: bool = True,
+        app: Any = None,
     ) -> None:
+        self._app = app
         self._paths = frozenset((ROBOTS, *(HEALTH_CHECKS if paths is None else paths)))
         self._prefixes = None if prefixes is None else tuple(prefix.rstrip("/") + "/" for prefix in prefixes)
         self._preflights = preflights
@@ -32,17 +40,27 @@ class Exempt:
             return True
         prefixes = self._prefixes
         if prefixes is None:
-            prefixes = self._prefixes = tuple(static_prefixes(scope.get("app")))
+            prefixes = self._prefixes = tuple(static_prefixes(scope.get("app") or self._app))
         if prefixes and path.startswith(prefixes):
             return True
         return self._preflights and scope.get("method") == "OPTIONS" and _is_preflight(scope["headers"])
 
 
-def static_prefixes(app: Any) -> Iterator[str]:
-    """The paths below which a Starlette application has mounted `StaticFiles`."""
-    for route in getattr(app, "routes", None) or ():
-        if isinstance(route, Mount) and isinstance(route.app, StaticFiles) and route.path:
-            yield route.path + "/"
+def static_prefixes(app: Any, below: str = "") -> Iterator[str]:
+    """The paths below which a Starlette application has mounted `StaticFiles`, within other mounts too."""
+    for route in getattr(_inside(app), "routes", None) or ():
+        if isinstance(route, Mount):
+            if not isinstance(_inside(route.app), StaticFiles):
+                yield from static_prefixes(route.app, below + route.path)
+            elif route.path:  # not one that takes whatever no other route does
+                yield below + route.path + "/"
+
+
+def _inside(app: Any) -> Any:
+    """The application within its middleware."""
+    while not hasattr(app, "routes") and hasattr(app, "app"):
+        app = app.app
+    return app
 
 
 def _is_preflight(headers: Sequence[tuple[bytes, bytes]]) -> bool:

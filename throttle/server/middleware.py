@@ -12,6 +12,7 @@ import secrets
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Unpack
 
 from starlette.responses import Response
@@ -60,7 +61,8 @@ class ThrottleMiddleware:
     - `response(scope, refusal)`: a Starlette response of the site's own, or None for the prepared one.
     - `clock`: monotonic seconds; `wall_clock`: those of the cookies; `random`: 0 to 1, spreads the waits told for load.
 
-    Raises ValueError, when the application starts, for a setting that makes no sense.
+    Raises ValueError for a setting that makes no sense; under Starlette's `add_middleware` when the application starts
+    (uvicorn must run with `--lifespan on` to stop at that, or it answers 500 to everybody).
     """
 
     def __init__(
@@ -82,13 +84,15 @@ class ThrottleMiddleware:
         self._response = response
         self._clock = clock
         self._random = random
-        self._hooks: dict[str, Any] = {"classify": classify, "is_web_api": is_web_api, "identify": identify}
+        self._hooks: dict[str, Any] = {"classify": classify, "is_web_api": is_web_api, "identify": identify, "app": app}
         self._hooks["wall_clock"] = wall_clock
         self._settings = settings
         self._tallies: defaultdict[CallerClass, Tally] = defaultdict(Tally)
         self._acquaintances = Acquaintances()
         self._own_secret = secrets.token_bytes(32)
         self._log = RefusalLog()
+        self._prepared: dict[Rule, Any] = {}
+        """of `ask`, since a store takes long to prepare a rule"""
         self._hears_stop_signal = False
         self._looks_for_proxy = 100  # refused browsers; behind a proxy the first already shows it
         self._config: ConfigFile | None = None
@@ -99,8 +103,9 @@ class ThrottleMiddleware:
             self._config = ConfigFile(config)
             given, named = self._config.load(**settings)
         self.store = store_named(named or store)
+        self._store_name = named
         self._use(given)
-        self._dry_run = DryRun(self.store, clock, self._note_refusal)
+        self._dry_run = DryRun(self.store, clock)
 
     def counts(self) -> dict[str, dict[str, Any]]:
         """What became of the requests, by class: served, slept, hung up, refused by rule; in a dry run, what would."""
@@ -114,17 +119,21 @@ class ThrottleMiddleware:
     async def ask(self, rule: Rule, scope: Scope) -> Refusal | None:
         """Count a request that is being served under one more rule; a refusal where that refuses it.
 
-        In a dry run the refusal is counted, and None is returned.
+        In a dry run the refusal is counted, and None is returned. Rules are kept: none may bear what a caller sent.
         """
         rules, hashes, address, agent = self._book.caller(scope)
         if rules.standing is Standing.EXEMPT:
             return None
         now = int(self._clock() * MICROSECONDS + 0.5)
-        answer = self.store.admit(self.store.prepare([rule], tells_quotas=False), hashes, now, rules.rank)
+        prepared = self._prepared.get(rule)
+        if prepared is None:
+            prepared = self._prepared[rule] = self.store.prepare([rule], tells_quotas=False)
+        answer = self.store.admit(prepared, hashes, now, rules.rank)
         verdict = answer if isinstance(answer, Served | Refused) else await answer
         if isinstance(verdict, Served):
             self.store.release()  # it holds its place in the load already
             return None
+        rules.tally.served -= 1  # it was counted so when the other rules let it through
         refusal = self._note_refusal(rules, verdict, scope, address, agent)
         return refusal if self._book.enforces else None
 
@@ -143,11 +152,14 @@ class ThrottleMiddleware:
             return
         was_paused = self._book.settings.limits.paused
         try:
-            settings, _ = config.load(**self._settings)
+            settings, named = config.load(**self._settings)
+            self._use(settings)
         except ValueError as error:
             logger.error("configuration not re-read, the old one stays in force: %s", error)
             return
-        self._use(settings)
+        if named != self._store_name:
+            self._store_name = named
+            logger.warning("store=%r in %s counts when the site is started again, not before", named, config.path)
         if was_paused and not settings.limits.paused:
             self.store.paused = None
         logger.info("configuration read again from %s", config.path)
@@ -167,6 +179,8 @@ class ThrottleMiddleware:
             book = self._book
         scope["throttle"] = self
         if self.store.paused is not None and (refusal := self._service_paused(book, scope, now)) is not None:
+            if not book.enforces:
+                return await self.app(scope, receive, send)
             return await self._refuse(scope, receive, send, refusal, ())
 
         rules, hashes, address, agent = book.caller(scope)
@@ -182,18 +196,32 @@ class ThrottleMiddleware:
             if isinstance(verdict, Deferred):
                 if not book.enforces:
                     serving = self.app(scope, receive, send)
-                    return await self._dry_run.served_meanwhile(verdict, rules, hashes, serving)
+                    note = partial(self._note_refusal, rules, scope=scope, address=address, agent=agent)
+                    return await self._dry_run.served_meanwhile(verdict, rules, hashes, serving, note)
                 self._hear_stop_signal()
                 rules.tally.slept += 1
                 receive = held = HeldReceive(receive, self._clock())
                 try:
-                    slept = await sleep(self.store, verdict, rules, hashes, self._clock, held)
+                    slept = await sleep(
+                        self.store,
+                        verdict,
+                        rules,
+                        hashes,
+                        self._clock,
+                        held,
+                        lambda now: self._service_paused(self._book, scope, now),
+                    )
                 except BaseException:
                     held.close()
                     raise
                 if slept is None:
                     rules.tally.hung_up += 1
                     return held.close()  # the caller hung up: there is nobody to answer
+                if isinstance(slept, Refusal):
+                    try:
+                        return await self._refuse(scope, receive, send, slept, self._fields(rules, (), held))
+                    finally:
+                        held.close()
                 verdict = slept
             if isinstance(verdict, Refused):
                 refusal = self._note_refusal(rules, verdict, scope, address, agent)
@@ -239,7 +267,7 @@ class ThrottleMiddleware:
     # The ways to be refused
 
     def _service_paused(self, book: Rulebook, scope: Scope, now: int) -> Refusal | None:
-        """None when the pause is over, does not concern this caller, or is only a rehearsal."""
+        """None when the pause is over or does not concern this caller."""
         pause = self.store.paused
         if pause is None:
             return None
@@ -253,15 +281,11 @@ class ThrottleMiddleware:
             if book.is_pause_exempt(address):
                 return None
             rules.tally.refused[PAUSED] += 1
-        if not book.enforces:
-            return None
         seconds = book.settings.limits.pause_seconds
         left = round(seconds * MICROSECONDS) if pause.until is None else pause.until - now
         return Refusal(book.status_of(PAUSED), whole_seconds(left), PAUSED, is_person)
 
-    def _note_refusal(
-        self, rules: Rules, verdict: Refused, scope: Scope | None = None, address: str = "", agent: bytes = b""
-    ) -> Refusal:
+    def _note_refusal(self, rules: Rules, verdict: Refused, scope: Scope, address: str, agent: bytes) -> Refusal:
         """What there is to tell of a refusal; counted, and logged."""
         reason, left = verdict.rule, verdict.retry_after
         if reason == LOAD_DEFER:
@@ -271,7 +295,7 @@ class ThrottleMiddleware:
         is_person = rules.caller_class.is_browser
         rules.tally.refused[reason] += 1
         self._log.note(reason, address, agent, is_enforced=self._book.enforces)
-        if is_person and self._looks_for_proxy and scope is not None:
+        if is_person and self._looks_for_proxy:
             self._look_for_proxy(scope)
         return refusal_of(self._book.status_of(reason), whole_seconds(left), reason, is_person)
 
@@ -303,8 +327,7 @@ class ThrottleMiddleware:
             drawn = self._response(scope, refusal)
             drawn = await drawn if inspect.isawaitable(drawn) else drawn
             if drawn is not None:
-                drawn.raw_headers.extend(_missing(drawn, [*required_fields(refusal), *fields]))
-                return await drawn(scope, receive, send)
+                return await drawn(scope, receive, _with_fields(send, [*required_fields(refusal), *fields]))
         start, body = messages(refusal, scope.get("method", "GET"), scope["headers"], fields)
         await send(start)
         await send(body)
@@ -338,9 +361,17 @@ def store_named(store: Store | str) -> Store:
     raise ValueError(f"store={store!r}: use 'memory', or a Store")
 
 
-def _missing(response: Response, fields: Sequence[Field]) -> list[Field]:
-    present = {name for name, _ in response.raw_headers} - {b"set-cookie"}  # a field that may stand twice
-    return [field for field in fields if field[0] not in present]
+def _with_fields(send: Send, fields: Sequence[Field]) -> Send:
+    """Adds the fields that an answer lacks as it is sent: the response itself may be one for many refusals."""
+
+    async def complete(message: Message) -> None:
+        if message["type"].endswith("http.response.start"):
+            present = {name for name, _ in message["headers"]} - {b"set-cookie"}  # a field that may stand twice
+            missing = [field for field in fields if field[0] not in present]
+            message = {**message, "headers": [*message["headers"], *missing]}
+        await send(message)
+
+    return complete
 
 
 def _denial(send: Send) -> Send:

@@ -35,7 +35,8 @@ class Place:
             if not self._keeps_streams and _is_stream(message):
                 self.release()
             if self.fields:
-                message["headers"] = [*message.get("headers", ()), *self.fields]
+                # A new message: the application may send its own again.
+                message = {**message, "headers": [*message.get("headers", ()), *self.fields]}
         return self._send(message)
 
     def release(self) -> None:

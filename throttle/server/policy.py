@@ -283,8 +283,7 @@ def load_defer(limits: Limits, *, is_acquaintance: bool = False) -> LoadRule:
 def wake_rank(caller_class: CallerClass, *, is_stranger: bool = False) -> int:
     """Who wakes first when there is room: API clients and feed readers (0) before known crawlers (1).
 
-    All strangers come after all acquaintances, where they are told apart. (For strangers there is room only where there
-    is for acquaintances, and only the first in the order is looked at when a place comes free.)
+    All strangers come after all acquaintances, where they are told apart.
     """
     rank = 1 if caller_class.is_known_crawler else 0
     return rank + STRANGER if is_stranger else rank

@@ -27,6 +27,8 @@ _WHY = {
     "lone_crawler": ("Crawling too fast", "A crawler may ask for one page in each interval."),
     "all_crawlers": ("Crawling too fast", "Crawlers together may ask for one page in each interval."),
 }
+REASONS = (*_WHY, "route_limit")
+"""all names of refusals; those of path and route limits have a colon and the path behind"""
 
 
 class Refusal(NamedTuple):

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 from urllib.parse import quote
 
 from starlette.types import Scope
@@ -40,6 +41,7 @@ class Rulebook:
         classify: Classify,
         is_web_api: IsWebApi | None = None,
         identify: Identify | None = None,
+        app: Any = None,
         secret: bytes = b"",
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
@@ -65,7 +67,9 @@ class Rulebook:
         # Bound once: calling an instance costs 60 ns more.
         self.caller = reader.__call__
         self.ignores_a_proxy = reader.ignores_a_proxy
-        self.is_exempt = Exempt(settings.exempt_paths, settings.exempt_prefixes, settings.exempt_preflights).__call__
+        self.is_exempt = Exempt(
+            settings.exempt_paths, settings.exempt_prefixes, settings.exempt_preflights, app
+        ).__call__
 
     def status_of(self, reason: str) -> int:
         """The status of a refusal by the rule of that name."""

@@ -10,13 +10,15 @@ from typing import TypedDict
 from throttle.server.address import HEADERS, Networks
 from throttle.server.networks import Prefixes
 from throttle.server.policy import Limits
+from throttle.server.refusal import REASONS
 
 
 @dataclass(frozen=True, slots=True)
 class PathLimits:
     """Other limits for requests whose path is `path` or lies below it, and whose method is in `methods` (None: any).
 
-    Their hits are counted apart from those of the rest of the site. The load is one for the whole site.
+    Their hits are counted apart from those of the rest of the site. The load and the pause are the whole site's: a load
+    beyond `load_max` here concerns these paths only, and there is no pause of a path. Raises ValueError.
     """
 
     path: str
@@ -27,9 +29,12 @@ class PathLimits:
         _need_paths("path", [self.path])
         if self.methods is not None:
             names: object = self.methods
-            if not isinstance(names, list | tuple) or not all(isinstance(m, str) and m.isupper() for m in names):
+            is_list = isinstance(names, list | tuple) and bool(names)
+            if not is_list or not all(isinstance(m, str) and m.isupper() for m in self.methods):
                 raise ValueError(f"methods={self.methods!r}: a list of methods in capitals is needed, such as GET")
             object.__setattr__(self, "methods", tuple(self.methods))
+        if self.limits.paused:
+            raise ValueError(f"path {self.path!r}: there is no pause of a path; pause the whole site, in its limits")
 
 
 SHORTEST_SECRET = 16
@@ -54,7 +59,7 @@ class Settings:
     - `banned_callers`, `banned_agents`: those that are answered 403 and nothing else.
     - `api_paths`: who asks for such a path, or below it, is an API client, whatever its agent.
     - `crawlers`, `bots`, `browsers`: parts of agents (in any case) that decide the class before the lists do.
-    - `status`: the status of refusals, one for all or by reason, such as `{"hit_stack": 429}`; else 503.
+    - `status`: the status of refusals, one for all or by reason (`REASONS`), such as `{"hit_stack": 429}`; else 503.
     - `rate_limit_fields`: write RateLimit and RateLimit-Policy.
     - `count_streams`: WebSockets and event streams stay in the load until they end.
     """
@@ -86,13 +91,16 @@ class Settings:
     def __post_init__(self) -> None:
         if not isinstance(self.limits, Limits):
             raise ValueError(f"limits={self.limits!r}: a Limits is needed")
-        if not all(isinstance(one, PathLimits) for one in self.path_limits):
+        paths: object = self.path_limits
+        if not isinstance(paths, list | tuple) or not all(isinstance(one, PathLimits) for one in paths):
             raise ValueError(f"path_limits={self.path_limits!r}: a list of PathLimits is needed")
         for name in ("enforce", "exempt_preflights", "rate_limit_fields", "count_streams"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name}={getattr(self, name)!r}: True or False is needed")
         for name in ("trusted_proxies", "exempt_callers", "banned_callers"):
             Networks(getattr(self, name), name)
+        for limits in (self.limits, *(one.limits for one in self.path_limits)):
+            Networks(limits.pause_exempt, "pause_exempt")
         for name in ("exempt_agents", "banned_agents", "crawlers", "bots", "browsers"):
             _need_texts(name, getattr(self, name))
         for name in ("exempt_paths", "exempt_prefixes", "api_paths"):
@@ -111,6 +119,8 @@ class Settings:
         if header is not None and (not isinstance(header, str) or header.lower() not in HEADERS):
             raise ValueError(f"forwarded_header={header!r}: one of {', '.join(HEADERS)} is needed")
         for reason, status in self.statuses.items():
+            if reason.partition(":")[0] not in ("*", *REASONS):
+                raise ValueError(f"status={self.status!r}: no refusal is called {reason!r}, only {', '.join(REASONS)}")
             if isinstance(status, bool) or status not in range(400, 600):
                 raise ValueError(f"status={self.status!r}: {reason} needs a status from 400 to 599")
 

@@ -1,11 +1,10 @@
 """Who waits for room, and who wakes first.
 
-The order is a class's rank, then arrival. A sleeper that was woken keeps a place reserved until it asks or leaves, so
-that nobody who comes later takes it. Nothing here reads a clock.
+The order is a class's rank, then arrival, among those for whom there is room. A sleeper that was woken keeps a place
+reserved until it asks or leaves, so that nobody who comes later takes it. Nothing here reads a clock.
 """
 
 import asyncio
-import heapq
 from collections.abc import Iterator
 from enum import Enum
 
@@ -20,7 +19,7 @@ class Woken(Enum):
 class Sleeper:
     """One request that waits for room; `woken` resolves when there is some."""
 
-    __slots__ = ("at_most", "is_called", "key", "order", "woken")
+    __slots__ = ("at_most", "key", "order", "woken")
 
     def __init__(self, order: tuple[int, int], at_most: int, key: int | None = None) -> None:
         self.order = order
@@ -29,8 +28,6 @@ class Sleeper:
         self.at_most = at_most
         """the load at which there is room for it, itself included"""
         self.woken: asyncio.Future[Woken] = asyncio.get_running_loop().create_future()
-        self.is_called = False
-        """a place is reserved for it"""
 
     def __lt__(self, other: "Sleeper") -> bool:
         return self.order < other.order
@@ -42,7 +39,6 @@ class Sleepers:
     def __init__(self) -> None:
         self._arrivals = 0
         self.waiting: list[Sleeper] = []
-        """a heap"""
         self.called: set[Sleeper] = set()
         """woken with a place reserved, yet to ask"""
 
@@ -60,34 +56,34 @@ class Sleepers:
     def add(self, rank: int, at_most: int, key: int | None = None) -> Sleeper:
         self._arrivals += 1
         sleeper = Sleeper((rank, self._arrivals), at_most, key)
-        heapq.heappush(self.waiting, sleeper)
+        self.waiting.append(sleeper)
         return sleeper
 
     def sleep_on(self, sleeper: Sleeper) -> None:
         """Back to its old place in the order: the room was gone when it asked."""
         self.called.discard(sleeper)
-        sleeper.is_called = False
         if sleeper.woken.done():
             sleeper.woken = asyncio.get_running_loop().create_future()
         if sleeper not in self.waiting:
-            heapq.heappush(self.waiting, sleeper)
+            self.waiting.append(sleeper)
 
     def remove(self, sleeper: Sleeper) -> None:
         """It asks no more. Does nothing for one that has left already."""
         self.called.discard(sleeper)
-        sleeper.is_called = False
         if sleeper in self.waiting:
             self.waiting.remove(sleeper)
-            heapq.heapify(self.waiting)
 
     def call(self, running: int) -> None:
         """Wake those for whom there is room while `running` requests run, each with a place reserved."""
-        while self.waiting and running + len(self.called) < self.waiting[0].at_most:
-            sleeper = heapq.heappop(self.waiting)
-            sleeper.is_called = True
+        while (sleeper := self._first_with_room(running + len(self.called))) is not None:
+            self.waiting.remove(sleeper)
             self.called.add(sleeper)
             if not sleeper.woken.done():
                 sleeper.woken.set_result(Woken.ROOM)
+
+    def _first_with_room(self, load: int) -> Sleeper | None:
+        """Places of a site may have limits of their own, so the first of all may have to let others pass."""
+        return min((sleeper for sleeper in self.waiting if load < sleeper.at_most), default=None)
 
     def close(self) -> None:
         for sleeper in list(self):

@@ -9,7 +9,8 @@ import pytest
 
 from tests.door import START
 from tests.pseudocode import SECOND
-from throttle.server.rule import Hashes, Key, Refused, Rule, Served, Verdict
+from tests.virtual_clock import in_virtual_time
+from throttle.server.rule import Deferred, Hashes, Key, LoadRule, Refused, Rule, Served, Verdict
 from throttle.server.stores import Pause
 from throttle.server.stores.hit_log import SHARDS
 from throttle.server.stores.memory import MemoryStore, Prepared
@@ -179,3 +180,15 @@ def test_a_lowered_limit_tells_the_wait_until_fewer_than_that_are_held() -> None
     assert isinstance(refused, Refused)
     assert refused.retry_after == 9 * SECOND
     assert isinstance(store.admit(low, hashes(7), START + 12 * SECOND, 0), Served)
+
+
+@in_virtual_time
+async def test_at_shutdown_a_sleeper_is_refused_by_the_rule_under_which_it_sleeps() -> None:
+    store = MemoryStore()
+    prepared = store.prepare([LoadRule("one_at_a_time", at_most=0, sleeping_max=1)])
+    deferred = store.admit(prepared, (0, 1, 0), 0, 0)
+    assert isinstance(deferred, Deferred)
+    store.close()
+    refused = store.admit(prepared, (0, 1, 0), 0, 0, deferred.sleeper)
+    assert isinstance(refused, Refused)
+    assert refused.rule == "one_at_a_time"

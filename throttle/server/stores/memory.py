@@ -138,7 +138,8 @@ class MemoryStore:
         after = (now + 1).to_bytes(8, "big")
         if sleeper is not None:
             if self._closed:
-                return self._refused("load_defer", prepared, hashes, now, sleeper, [])
+                room = next(rule for rule in prepared.rules if isinstance(rule, LoadRule))
+                return self._refused(room.name, prepared, hashes, now, sleeper, [])
             self._sleepers.called.discard(sleeper)  # the place reserved for it must not stand in its way
         asked: list[_Asked] = []
         for rule in prepared.rules:
