@@ -115,10 +115,11 @@ async def test_ten_thousand_strangers_do_not_crowd_out_a_feed_reader_that_the_si
     assert (app.store.load, app.store.sleeping) == (0, 0)
 
 
+@pytest.mark.parametrize("load_max", [2, 3], ids=["by its rank alone", "and by the place that is kept"])
 @in_virtual_time
-async def test_an_acquaintance_that_slept_wakes_before_strangers_who_slept_longer() -> None:
+async def test_an_acquaintance_that_slept_wakes_before_strangers_who_slept_longer(load_max: int) -> None:
     gate = Gate()
-    app = site(gate, limits=Limits.modern(load_max=3, sleeping_max=9))
+    app = site(gate, limits=Limits.modern(load_max=load_max, sleeping_max=9))
     for _ in range(3):
         assert (await ask(app, agent=FEED_READER, client="203.0.113.9")).status == 200
         await asyncio.sleep(60)

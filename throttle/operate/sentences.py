@@ -136,8 +136,8 @@ def _site_in_sentences(settings: Settings) -> Iterator[str]:
         (narrow, narrow6), (wide, wide6) = settings.network_prefixes, settings.wide_network_prefixes
         yield f"A network is a /{narrow} of IPv4 and a /{narrow6} of IPv6; a wider one a /{wide} and a /{wide6}."
     if any(limits.cookies for limits in (settings.limits, *(one.limits for one in settings.path_limits))):
-        made = "that is set" if settings.cookie_secret else "of this process's own, which no other worker knows"
-        yield f"Cookies are signed with a secret {made}."
+        made = "cookie_secret" if settings.cookie_secret else "a key of this process, which no other worker knows"
+        yield f"Cookies are signed with {made}."
     if settings.api_paths:
         yield f"Who asks for {_listed(settings.api_paths)} or below is an API client, whatever its agent."
     exempt = ["/robots.txt", *(settings.exempt_paths if settings.exempt_paths is not None else ["health checks"])]

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from tests.door import CHROME, FEED_READER, START, Door, at_the_door
+from tests.door import CHROME, FEED_READER, START, Door, at_the_door, hashes, settled
 from tests.pseudocode import SECOND, Caller
 from throttle.server.policy import Limits
-from throttle.server.rule import Served
+from throttle.server.rule import Key, Refused, Rule, Served
 
 # Of four places, two are half: then a network's bots have two hits, a wider network's three.
 SHARES = Limits(load_max=4, stack_hits=None, share_hits=2, wide_share_hits=3)
@@ -99,6 +99,24 @@ async def test_a_rule_left_out_does_not_confuse_the_waits_of_those_around_it(doo
     assert [(r.name, left, reset) for r, left, reset in refusal.quotas] == [
         ("network_bots", 9, 0),
         ("wide_share", 0, 14 * SECOND),
+    ]
+
+
+@at_the_door()
+async def test_a_rule_left_out_before_the_one_that_refuses_is_told_in_its_place(door: Door) -> None:
+    rules = [
+        Rule("busy", at_most=5, seconds=9, key=Key.CALLER, from_load=2),
+        Rule("strict", at_most=1, seconds=4, key=Key.CALLER),
+        Rule("last", at_most=7, seconds=2, key=Key.CALLER),
+    ]
+    prepared, keys = door.store.prepare(rules), hashes(CHROME)
+    for wanted in (Served, Refused):
+        verdict = await settled(door.store.admit(prepared, keys, START, 0))
+        assert type(verdict) is wanted
+    assert [(rule.name, left, reset // SECOND) for rule, left, reset in verdict.quotas] == [
+        ("busy", 5, 0),
+        ("strict", 0, 4),
+        ("last", 6, 2),
     ]
 
 

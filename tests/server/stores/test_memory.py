@@ -192,3 +192,23 @@ async def test_at_shutdown_a_sleeper_is_refused_by_the_rule_under_which_it_sleep
     refused = store.admit(prepared, (0, 1, 0), 0, 0, deferred.sleeper)
     assert isinstance(refused, Refused)
     assert refused.rule == "one_at_a_time"
+
+
+# All rules together
+
+
+@pytest.mark.parametrize("max_bytes", [0, (1 << 20) - 1, True, 1e9, "512", None])
+def test_bytes_that_no_site_could_mean_are_refused(max_bytes: Any) -> None:
+    with pytest.raises(ValueError, match=r"MemoryStore\(max_bytes=.*whole number from 1048576"):
+        MemoryStore(max_bytes=max_bytes)
+
+
+def test_all_rules_together_hold_no_more_callers_than_the_bytes_are_for() -> None:
+    store = MemoryStore(max_bytes=1 << 20)
+    rules = [Rule(f"rule {number}", at_most=3, seconds=1000, key=Key.CALLER) for number in range(8)]
+    prepared = [store.prepare(rules[:count]) for count in (1, 4, 8)]  # a class is compiled when its first caller comes
+    for number in range(30_000):
+        store.admit(prepared[number * 3 // 30_000], (0, hash(("caller", number)), 0), 1_000_000 + number, 0)
+    held = sum(len(hits) for hits in vars(store)["_hits"].values())
+    assert held * 150 <= 1 << 20
+    assert held > 1_000
