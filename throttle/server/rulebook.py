@@ -41,7 +41,14 @@ class Rulebook:
         self._statuses = {BANNED: 403, **settings.statuses}
         self._pause_exempt = Networks(settings.limits.pause_exempt, "pause_exempt", settings.ipv6_prefix)
         self.compiled = lru_cache(maxsize=None)(self._compile)  # as many as classes times path limits
-        reader = CallerReader(self.compiled, settings, classify=classify, is_web_api=is_web_api, identify=identify)
+        reader = CallerReader(
+            self.compiled,
+            settings,
+            classify=classify,
+            is_web_api=is_web_api,
+            identify=identify,
+            digest=store.digest,
+        )
         # Bound once: calling an instance costs 60 ns more.
         self.caller = reader.__call__
         self.ignores_a_proxy = reader.ignores_a_proxy

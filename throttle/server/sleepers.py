@@ -51,9 +51,11 @@ class Sleepers:
         yield from self.waiting
         yield from self.called
 
-    def add(self, rank: int, at_most: int) -> Sleeper:
-        self._arrivals += 1
-        sleeper = Sleeper((rank, self._arrivals), at_most)
+    def add(self, rank: int, at_most: int, arrival: int | None = None) -> Sleeper:
+        """One more, behind all of its rank, unless its `arrival` was numbered elsewhere."""
+        arrival = self._arrivals + 1 if arrival is None else arrival
+        self._arrivals = max(self._arrivals, arrival)
+        sleeper = Sleeper((rank, arrival), at_most)
         heapq.heappush(self.waiting, sleeper)
         return sleeper
 
@@ -77,11 +79,21 @@ class Sleepers:
     def call(self, running: int) -> None:
         """Wake those for whom there is room while `running` requests run, each with a place reserved."""
         while self.waiting and running + len(self.called) < self.waiting[0].at_most:
-            sleeper = heapq.heappop(self.waiting)
-            sleeper.is_called = True
-            self.called.add(sleeper)
-            if not sleeper.woken.done():
-                sleeper.woken.set_result(Woken.ROOM)
+            self.call_one(self.waiting[0])
+
+    def call_one(self, sleeper: Sleeper) -> None:
+        """Wake this one, with a place reserved. Does nothing for one that does not wait."""
+        if sleeper not in self.waiting:
+            return
+        if sleeper is self.waiting[0]:
+            heapq.heappop(self.waiting)
+        else:
+            self.waiting.remove(sleeper)
+            heapq.heapify(self.waiting)
+        sleeper.is_called = True
+        self.called.add(sleeper)
+        if not sleeper.woken.done():
+            sleeper.woken.set_result(Woken.ROOM)
 
     def close(self) -> None:
         for sleeper in list(self):
