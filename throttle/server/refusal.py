@@ -19,6 +19,7 @@ _WHY = {
     "hit_stack": ("A little slower, please", "Many pages were requested from your address in a short time."),
     "load_defer": ("Very busy", "The site is under a high load, and people are served first."),
     "lone_crawler": ("Crawling too fast", "A crawler may ask for one page in each interval."),
+    "store_lost": ("Back soon", "The site cannot count its requests at the moment."),
     "all_crawlers": ("Crawling too fast", "Crawlers together may ask for one page in each interval."),
 }
 
@@ -46,7 +47,7 @@ class Refusal(NamedTuple):
         """RFC 9457; the types are those of draft-ietf-httpapi-ratelimit-headers-11."""
         problem: dict[str, object] = {"title": self.title, "status": self.status, "detail": _detail(self)}
         if self.reason != BANNED:
-            is_load = self.reason in ("load_defer", PAUSED)
+            is_load = self.reason in ("load_defer", "store_lost", PAUSED)
             kind = "temporary-reduced-capacity" if is_load else "quota-exceeded"
             problem["type"] = f"https://iana.org/assignments/http-problem-types#{kind}"
             problem["violated-policies"] = [self.reason]
