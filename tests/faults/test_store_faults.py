@@ -331,3 +331,38 @@ def test_a_clock_that_is_set_back_by_an_hour_extends_no_wait(server: Server) -> 
         await asyncio.sleep(0)
 
     asyncio.run(run())
+
+
+def test_a_flood_of_invented_callers_stays_within_the_servers_memory_and_frees_nobody_who_is_refused(
+    server: Server,
+) -> None:
+    """With `volatile-ttl` the server drops first what expires first: callers seen once."""
+
+    async def run() -> None:
+        store = RedisStore(server.url, time_box=5)
+        assert await store.ready()
+        stack = store.prepare([Rule("hit_stack", at_most=10, seconds=60, key=Key.CALLER, holds_refused=True)])
+
+        async def visit(caller: int) -> bool:
+            verdict = await store.admit(stack, (0, caller, 0), 0, 0)
+            if type(verdict) is Served:
+                store.release()
+            return type(verdict) is Served
+
+        with server.client() as client:
+            client.config_set("maxmemory-policy", "volatile-ttl")
+            client.config_set("maxmemory", client.info("memory")["used_memory"] + 2**21)
+            rude = range(1, 21)
+            for _ in range(10):
+                assert all([await visit(caller) for caller in rude])
+            for number in range(1_000, 31_000, 100):
+                await asyncio.gather(*(visit(caller) for caller in range(number, number + 100)))
+            assert client.info("stats")["evicted_keys"] > 5_000
+            memory = client.info("memory")
+            assert memory["used_memory"] < memory["maxmemory"] * 1.05
+        assert not any([await visit(caller) for caller in rude])
+        assert store.times_lost == 0
+        store.close()
+        await asyncio.sleep(0)
+
+    asyncio.run(run())
