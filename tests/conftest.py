@@ -1,16 +1,19 @@
 """What all tests share: each kind of store, and how long property tests may take."""
 
+import asyncio
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import virtual_clock
+from tests import servers, virtual_clock
 from tests.door import StoreKind
 from throttle.server.stores import Store
 from throttle.server.stores.memory import MemoryStore
+from throttle.server.stores.redis import RedisStore
 
 IS_LONG = bool(os.environ.get("THROTTLE_LONG"))
 
@@ -34,8 +37,31 @@ async def memory() -> AsyncIterator[Store]:
     store.close()
 
 
+def served_by(name: str) -> Callable[[], AbstractAsyncContextManager[Store]]:
+    """An empty store on a real server; it counts by the tests' times."""
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Store]:
+        server = servers.shared(name)
+        store = RedisStore(server.url, site=secrets.token_hex(8), now_is_given=True, time_box=30)
+        assert await store.ready(30)
+        try:
+            yield store
+            assert store.times_lost == 0, "the server decided, not the worker alone"
+        finally:
+            while store.load > 0:
+                store.release()
+            store.close()
+            await asyncio.sleep(0)
+
+    return opened
+
+
 # Another kind of store joins here, and passes the same tests.
-STORES = [StoreKind("memory", memory, virtual_clock.run)]
+STORES = [
+    StoreKind("memory", memory, virtual_clock.run),
+    *(StoreKind(name, served_by(name), asyncio.run, share=10) for name in servers.binaries()),
+]
 
 
 @pytest.fixture(scope="session", params=STORES, ids=lambda kind: kind.name)

@@ -3,6 +3,7 @@
 A test of the door runs on every kind of store (`conftest.py`); what a store promises is in `throttle/server/stores`.
 """
 
+import asyncio
 import hashlib
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine
@@ -10,12 +11,15 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pytest
+
 from tests.pseudocode import SECOND, Caller
 from throttle.server.agents import CallerClass
 from throttle.server.policy import Limits, handle_request, wake_rank
 from throttle.server.rule import Deferred, Hashes, LoadRule, Refused, Served, Verdict
 from throttle.server.sleepers import Sleeper
 from throttle.server.stores import Store
+from throttle.server.stores.redis import RedisStore
 
 START = 1_000 * SECOND
 """when tests begin, on the store's clock"""
@@ -49,6 +53,8 @@ class StoreKind:
     """an empty store, closed at the end"""
     run: Callable[[Coroutine[Any, Any, Any]], Any]
     """the loop it can work on: a virtual clock would leap ahead of a real socket"""
+    share: int = 1
+    """one in so many of a property's examples is played: a real server takes longer"""
 
 
 class Door:
@@ -96,6 +102,12 @@ class Door:
         verdict = await self.ask(caller, now)
         assert isinstance(verdict, Deferred), verdict
         return verdict.sleeper
+
+    async def told(self) -> None:
+        """The store knows what was released and who has left, and has woken whom it would."""
+        await asyncio.sleep(0)
+        if isinstance(self.store, RedisStore) and self.store.is_up:
+            assert await self.store.report()
 
     async def is_running(self, count: int) -> None:
         """So many requests run that no rule is asked about, until they are released."""
@@ -151,11 +163,16 @@ PAGE = Limits.connotea()
 NO_STACK = Limits(stack_hits=None)
 
 
-def at_the_door(limits: Limits = PAGE) -> Callable[[Scenario], Callable[[StoreKind], None]]:
-    """A test of a scenario: it runs at the door of an empty store, once for each kind of store."""
+def at_the_door(
+    limits: Limits = PAGE, *, is_for: Callable[[StoreKind], bool] = lambda kind: True
+) -> Callable[[Scenario], Callable[[StoreKind], None]]:
+    """A test of a scenario: it runs at the door of an empty store, once for each kind of store that it `is_for`."""
 
     def tested(scenario: Scenario) -> Callable[[StoreKind], None]:
         def test(stores: StoreKind) -> None:
+            if not is_for(stores):
+                pytest.skip(f"{stores.name} cannot do this, and says so when it prepares the rules")
+
             async def with_store() -> None:
                 async with stores.opened() as store:
                     await scenario(Door(store, limits))

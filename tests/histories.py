@@ -5,18 +5,23 @@ would let an off-by-one through.
 """
 
 import contextlib
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.door import START, Door, serve_unasked
+from tests.door import START, Door, StoreKind, serve_unasked
 from tests.pseudocode import ALL, SECOND, SLEEP, Caller, Page
 from throttle.server.policy import Limits
 from throttle.server.rule import Deferred, Served, Verdict
 from throttle.server.sleepers import Sleeper
+
+T = TypeVar("T")
+Test = Callable[[StoreKind], None]
 
 HOME, WORK = "192.0.2.1", "2001:db8:7:7::/64"
 
@@ -214,6 +219,7 @@ class Twins:
     async def _wake(self) -> None:
         """Those for whom there is room have been woken, in order, and nobody else; each asks again."""
         while self.asleep and self.running < self.history.limits.load_max:
+            await self.door.told()
             first = min(self.asleep)
             assert [sleeping for sleeping in self.asleep if sleeping.sleeper.woken.done()] == [first]
             await self._ask_again(first)
@@ -293,3 +299,20 @@ async def played(door: Door, history: History, *, asks: int | None = None) -> Tw
     twins = Twins(door, history)
     await twins.play(asks)
     return twins
+
+
+def over(drawn: st.SearchStrategy[T], *, examples: int) -> Callable[[Callable[[StoreKind, T], None]], Test]:
+    """A property of every kind of store; of so many examples it plays as many as that kind has time for."""
+
+    def tested(holds: Callable[[StoreKind, T], None]) -> Test:
+        @functools.wraps(holds)
+        def test(stores: StoreKind) -> None:
+            def of_one(example: T) -> None:
+                holds(stores, example)
+
+            settings(max_examples=max(1, examples // stores.share))(given(drawn)(of_one))()
+
+        del test.__wrapped__  # type: ignore[attr-defined]  # pytest would look for the example among its fixtures
+        return test
+
+    return tested

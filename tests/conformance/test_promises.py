@@ -6,7 +6,7 @@ nothing. Promise 7, memory, is in `server/stores/test_memory.py`; 6, the stores 
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.asgi import FEED_READER as FEED_READERS_AGENT
@@ -24,7 +24,7 @@ from tests.door import (
     feed_reader,
     serve_unasked,
 )
-from tests.histories import CALLERS, History, histories, page_of, played
+from tests.histories import CALLERS, History, histories, over, page_of, played
 from tests.pseudocode import SECOND, Caller
 from tests.virtual_clock import in_virtual_time, now
 from throttle import Limits, MemoryStore, ThrottleMiddleware
@@ -34,8 +34,7 @@ from throttle.server.rule import Served
 # 1. People first: a browser is never refused or delayed because of load, whatever the bots do.
 
 
-@settings(max_examples=100)
-@given(history=histories())
+@over(histories(), examples=100)
 def test_promise_1_no_browser_is_refused_or_delayed_for_load(stores: StoreKind, history: History) -> None:
     async def scenario() -> None:
         async with stores.opened() as store:
@@ -48,8 +47,7 @@ def test_promise_1_no_browser_is_refused_or_delayed_for_load(stores: StoreKind, 
 # 2. A Retry-After is not a lie.
 
 
-@settings(max_examples=200)
-@given(history=histories())
+@over(histories(), examples=200)
 def test_promise_2_who_returns_a_microsecond_early_is_refused_and_who_returns_in_time_is_served(
     stores: StoreKind, history: History
 ) -> None:
@@ -113,8 +111,7 @@ WITHOUT_STACK = st.builds(
 )
 
 
-@settings(max_examples=200)
-@given(history=histories(WITHOUT_STACK))
+@over(histories(WITHOUT_STACK), examples=200)
 def test_promise_3_a_history_without_its_refused_requests_goes_the_same_way(
     stores: StoreKind, history: History
 ) -> None:
@@ -170,8 +167,7 @@ WITH_ROOM = st.builds(
 )
 
 
-@settings(max_examples=100)
-@given(history=histories(WITH_ROOM))
+@over(histories(WITH_ROOM), examples=100)
 def test_promise_11_with_room_to_spare_nobody_sleeps_and_only_rate_rules_refuse(
     stores: StoreKind, history: History
 ) -> None:
@@ -183,8 +179,7 @@ def test_promise_11_with_room_to_spare_nobody_sleeps_and_only_rate_rules_refuse(
     stores.run(scenario())
 
 
-@settings(max_examples=100)
-@given(order=st.lists(st.sampled_from(CALLERS), min_size=10, max_size=60))
+@over(st.lists(st.sampled_from(CALLERS), min_size=10, max_size=60), examples=100)
 def test_promise_11_who_keeps_to_the_rates_is_never_refused(stores: StoreKind, order: list[Caller]) -> None:
     """Each caller comes at the first instant at which the page has nothing against it."""
 

@@ -10,9 +10,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 
-from throttle import Delay, Limits, MemoryStore, ThrottleMiddleware
+from throttle import Delay, Limits, ThrottleMiddleware
+from throttle.server.stores.named import store_named
 
-store = MemoryStore()
+store = store_named(os.environ.get("TEST_STORE", "memory"))
 
 
 async def page(request: Request) -> PlainTextResponse:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from throttle.cli import DONE, CommandError
 from throttle.operate.sentences import policy_in_sentences
 from throttle.server.config import ConfigError, load
-from throttle.server.middleware import store_named
+from throttle.server.stores.named import store_named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -23,6 +23,7 @@ from throttle.server.path import Paths, app_path
 from throttle.server.policy import Limits
 from throttle.server.rule import Hashes
 from throttle.server.settings import Settings
+from throttle.server.stores import Digest
 from throttle.server.tally import Tally
 from throttle.server.verify import Verifier
 
@@ -144,9 +145,11 @@ class CallerReader:
         identify: Identify | None = None,
         verify: Verifier | None = None,
         further_keys: FurtherKeys | None = None,
+        digest: Digest = hash,
     ) -> None:
         self._compiled = compiled
         self._further_keys = further_keys
+        self._digest = digest
         self._address = AddressReader(
             trusted_proxies=settings.trusted_proxies,
             forwarded_header=settings.forwarded_header,
@@ -204,10 +207,11 @@ class CallerReader:
         if self._has_callers_lists:
             rules = self._by_address(address, rules)
         user = None if self._identify is None else self._identify(scope) or None
+        digest = self._digest
         hashes = (
             0,
-            hash((address, agent)) if user is None else hash((user,)),
-            0 if crawler is None else hash((address, crawler)),
+            digest((address, agent)) if user is None else digest((user,)),
+            0 if crawler is None else digest((address, crawler)),
         )
         if self._further_keys is None:
             return rules, hashes, address, agent

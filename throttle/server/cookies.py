@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from starlette.types import Message
 
 from throttle.server.place import STARTS
+from throttle.server.stores import Digest
 
 NAME = b"throttle="
 LASTS = 86_400
@@ -36,7 +37,8 @@ Field = tuple[bytes, bytes]
 class Cookies:
     """Gives and reads them. All workers of a site need the same secret, else each gives its own."""
 
-    def __init__(self, secret: bytes) -> None:
+    def __init__(self, secret: bytes, digest: Digest = hash) -> None:
+        self._digest = digest
         self._key = hashlib.sha256(b"throttle cookie\0" + secret).digest()
         self._found: dict[int, tuple[int, int]] = {}
 
@@ -87,7 +89,7 @@ class Cookies:
         signed = raw[:_SIGNED]
         if not hmac.compare_digest(raw[_SIGNED:], self._mac(signed)):
             return FORGED
-        return hash((signed[:_ID],)), int.from_bytes(signed[_ID:], "big")
+        return self._digest((signed[:_ID],)), int.from_bytes(signed[_ID:], "big")
 
     def _mac(self, signed: bytes) -> bytes:
         return hmac.digest(self._key, signed, "sha256")[:_MAC]

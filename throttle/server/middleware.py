@@ -31,6 +31,7 @@ from throttle.server.dry_run import DryRun
 from throttle.server.held_receive import HeldReceive
 from throttle.server.place import Place
 from throttle.server.policy import LOAD_DEFER
+from throttle.server.processes import warn_of_several
 from throttle.server.refusal import PAUSED, Field, Refusal, messages, refusal_of, required_fields
 from throttle.server.refusal_log import RefusalLog
 from throttle.server.reverse_dns import SystemResolver
@@ -40,6 +41,7 @@ from throttle.server.settings import Settings, SettingsDict
 from throttle.server.shutdown import on_stop_signal
 from throttle.server.stores import Pause, Store
 from throttle.server.stores.memory import MemoryStore
+from throttle.server.stores.named import store_named
 from throttle.server.tally import Tally
 from throttle.server.verify import Verifier
 
@@ -57,7 +59,7 @@ class ThrottleMiddleware:
     there; `config`, a TOML file, overrides them and is read again when it changes, and the environment (THROTTLE_STORE,
     THROTTLE_ENFORCE, THROTTLE_LOAD_MAX, THROTTLE_TRUSTED_PROXIES) overrides both. Besides:
 
-    - `store`: «memory» (this process), or a `Store`.
+    - `store`: «memory» (this process), «local» (this machine), a URL of Redis or Valkey, or a `Store`.
     - `is_web_api(scope)`: who makes such a request is an API client, whatever its agent.
     - `classify(agent_bytes)`, `identify(scope)`: another classifier; the verified user, in place of address and agent.
     - `verify`: a `Verifier` of the site's own, in place of one by `crawler_ranges` and `reverse_dns`.
@@ -365,7 +367,11 @@ class ThrottleMiddleware:
     def _until_shutdown(self, receive: Receive) -> Receive:
         async def watched() -> Message:
             message = await receive()
-            if message["type"] == "lifespan.shutdown":
+            if message["type"] == "lifespan.startup":
+                self.store.open()
+                if type(self.store) is MemoryStore:
+                    warn_of_several()
+            elif message["type"] == "lifespan.shutdown":
                 self.store.close()
                 self._dry_run.close()
                 if self._verifies is not None:
@@ -374,15 +380,6 @@ class ThrottleMiddleware:
             return message
 
         return watched
-
-
-def store_named(store: Store | str) -> Store:
-    """A store by name. Raises ValueError for a name that is none."""
-    if not isinstance(store, str):
-        return store
-    if store == "memory":
-        return MemoryStore()
-    raise ValueError(f"store={store!r}: use 'memory', or a Store")
 
 
 def _with_fields(send: Send, fields: Sequence[Field]) -> Send:

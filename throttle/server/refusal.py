@@ -30,6 +30,7 @@ _WHY = {
         "Crawling too fast",
         "This address is not one of those from which the crawler's operator says that it asks.",
     ),
+    "store_lost": ("Back soon", "The site cannot count its requests at the moment."),
     "all_crawlers": ("Crawling too fast", "Crawlers together may ask for one page in each interval."),
 }
 REASONS = (*_WHY, "route_limit")
@@ -59,7 +60,7 @@ class Refusal(NamedTuple):
         """RFC 9457; the types are those of draft-ietf-httpapi-ratelimit-headers-11."""
         problem: dict[str, object] = {"title": self.title, "status": self.status, "detail": _detail(self)}
         if self.reason != BANNED:
-            is_load = self.reason in ("load_defer", PAUSED)
+            is_load = self.reason in ("load_defer", "store_lost", PAUSED)
             kind = "temporary-reduced-capacity" if is_load else "quota-exceeded"
             problem["type"] = f"https://iana.org/assignments/http-problem-types#{kind}"
             problem["violated-policies"] = [self.reason]

@@ -56,7 +56,7 @@ class Rulebook:
         self._statuses = {BANNED: 403, **settings.statuses}
         self._pause_exempt = Networks(settings.limits.pause_exempt, "pause_exempt", settings.ipv6_prefix)
         self.compiled = lru_cache(maxsize=None)(self._compile)  # as many as classes times path limits
-        self._cookies = Cookies(secret)
+        self._cookies = Cookies(secret, store.digest)
         self._gives_cookies = bool(secret) and self.enforces  # a dry run changes no answer
         self._wall_clock = wall_clock
         reader = CallerReader(
@@ -67,7 +67,11 @@ class Rulebook:
             identify=identify,
             verify=verify,
             further_keys=self._further_keys(),
+            digest=store.digest,
         )
+        for place in range(len(settings.path_limits) + 1):  # what a store cannot do is said now, not to a caller
+            for caller_class in CallerClass:
+                self.compiled(caller_class, place, Standing.RULED, is_stack_exempt=False)
         # Bound once: calling an instance costs 60 ns more.
         self.caller = reader.__call__
         self.ignores_a_proxy = reader.ignores_a_proxy
@@ -94,7 +98,7 @@ class Rulebook:
         every = [settings.limits, *(one.limits for one in settings.path_limits)]
         if not any(asks_for_networks(limits) or limits.cookies or limits.parts_hits is not None for limits in every):
             return None
-        networks = NetworkKeys(settings.network_prefixes, settings.wide_network_prefixes)
+        networks = NetworkKeys(settings.network_prefixes, settings.wide_network_prefixes, self._store.digest)
         return FurtherKeys(networks, self._cookies, self._wall_clock)
 
     def _compile(

@@ -53,9 +53,11 @@ class Sleepers:
         """How many sleep under this key. (Counted one by one: they are few, and who asks is about to sleep.)"""
         return sum(sleeper.key == key for sleeper in self)
 
-    def add(self, rank: int, at_most: int, key: int | None = None) -> Sleeper:
-        self._arrivals += 1
-        sleeper = Sleeper((rank, self._arrivals), at_most, key)
+    def add(self, rank: int, at_most: int, key: int | None = None, arrival: int | None = None) -> Sleeper:
+        """One more, behind all of its rank, unless its `arrival` was numbered elsewhere."""
+        arrival = self._arrivals + 1 if arrival is None else arrival
+        self._arrivals = max(self._arrivals, arrival)
+        sleeper = Sleeper((rank, arrival), at_most, key)
         self.waiting.append(sleeper)
         return sleeper
 
@@ -76,6 +78,11 @@ class Sleepers:
     def call(self, running: int) -> None:
         """Wake those for whom there is room while `running` requests run, each with a place reserved."""
         while (sleeper := self._first_with_room(running + len(self.called))) is not None:
+            self.call_one(sleeper)
+
+    def call_one(self, sleeper: Sleeper) -> None:
+        """Wake this one, with a place reserved. Does nothing for one that does not wait."""
+        if sleeper in self.waiting:
             self.waiting.remove(sleeper)
             self.called.add(sleeper)
             if not sleeper.woken.done():

@@ -1,6 +1,5 @@
 """How every store counts what runs and what sleeps, and who wakes first; for each kind of store."""
 
-import asyncio
 from dataclasses import replace
 
 from tests.door import (
@@ -57,6 +56,7 @@ async def test_peoples_requests_are_part_of_the_load_and_are_never_refused_for_i
 async def test_a_released_place_is_free(door: Door) -> None:
     await door.is_running(15)
     door.store.release()
+    await door.told()
     assert door.store.load == 14
     assert isinstance(await door.ask(FEED_READER, START), Served)
     assert door.store.load == 15
@@ -68,6 +68,7 @@ async def test_a_refused_or_sleeping_request_is_not_part_of_the_load(door: Door)
     await door.sleeps(FEED_READER, START)
     assert door.store.load == 15
     door.store.release()
+    await door.told()
     assert await door.is_served(GOOGLEBOT, START + SECOND) is False, "the sleeper's place is reserved"
     assert door.store.load == 14
 
@@ -93,7 +94,9 @@ async def test_a_bot_that_sleeps_or_is_refused_for_load_starts_no_clock_and_no_h
     await door.is_running(1)
     sleeper = await door.sleeps(GOOGLEBOT, START)
     door.store.leave(sleeper)
+    await door.told()
     door.store.release()
+    await door.told()
     verdict = await door.ask(GOOGLEBOT, START)
     assert isinstance(verdict, Served)
     assert left_under("hit_stack", verdict) == (9, 15 * SECOND)
@@ -107,9 +110,10 @@ async def test_a_sleeper_wakes_as_soon_as_there_is_room_and_not_before(door: Doo
     await door.is_running(2)
     sleeper = await door.sleeps(FEED_READER, START)
     door.store.release()
-    await asyncio.sleep(0)
+    await door.told()
     assert not sleeper.woken.done(), "one still runs, and one is all that may"
     door.store.release()
+    await door.told()
     assert await sleeper.woken is Woken.ROOM
     assert isinstance(await door.ask(FEED_READER, START, sleeper), Served)
     assert (door.store.load, door.store.sleeping) == (1, 0)
@@ -123,6 +127,7 @@ async def test_api_clients_and_feed_readers_wake_before_crawlers_then_the_first_
     woken = []
     for second in range(4):
         door.store.release()
+        await door.told()
         [caller] = [caller for caller, sleeper in sleepers.items() if sleeper.woken.done()]
         assert isinstance(await door.ask(caller, START + second * SECOND, sleepers.pop(caller)), Served)
         woken.append(caller)
@@ -134,7 +139,7 @@ async def test_one_place_wakes_one_sleeper(door: Door) -> None:
     await door.is_running(1)
     sleepers = [await door.sleeps(feed_reader(number), START) for number in range(3)]
     door.store.release()
-    await asyncio.sleep(0)
+    await door.told()
     assert [sleeper.woken.done() for sleeper in sleepers] == [True, False, False]
 
 
@@ -143,6 +148,7 @@ async def test_a_newcomer_does_not_take_the_place_of_a_sleeper_that_was_woken(do
     await door.is_running(1)
     sleeper = await door.sleeps(feed_reader(1), START)
     door.store.release()
+    await door.told()
     later = await door.sleeps(feed_reader(2), START)
     assert isinstance(await door.ask(feed_reader(1), START, sleeper), Served)
     assert not later.woken.done()
@@ -154,12 +160,14 @@ async def test_a_person_may_take_the_place_of_a_sleeper_that_was_woken_and_it_sl
     first = await door.sleeps(feed_reader(1), START)
     second = await door.sleeps(feed_reader(2), START)
     door.store.release()
+    await door.told()
     assert isinstance(await door.ask(CHROME, START), Served)
     verdict = await door.ask(feed_reader(1), START, first)
     assert isinstance(verdict, Deferred)
     assert verdict.sleeper is first
     assert not first.woken.done()
     door.store.release()
+    await door.told()
     assert (first.woken.done(), second.woken.done()) == (True, False), "its place in the order was kept"
     assert isinstance(await door.ask(feed_reader(1), START, first), Served)
 
@@ -170,8 +178,10 @@ async def test_a_woken_sleeper_asks_all_rules_again(door: Door) -> None:
     first = await door.sleeps(GOOGLEBOT, START)
     second = await door.sleeps(SLURP, START)
     door.store.release()
+    await door.told()
     assert isinstance(await door.ask(GOOGLEBOT, START, first), Served)
     door.store.release()
+    await door.told()
     assert second.woken.done()
     assert refused_by(await door.ask(SLURP, START + SECOND, second)) == "all_crawlers"
     assert (door.store.load, door.store.sleeping) == (0, 0)
@@ -185,6 +195,7 @@ async def test_a_sleeper_that_another_rule_refuses_wakes_the_next(door: Door) ->
     refused = await door.sleeps(via_web_api, START)
     next_one = await door.sleeps(FEED_READER, START)
     door.store.release()
+    await door.told()
     assert not next_one.woken.done()
     assert refused_by(await door.ask(via_web_api, START + SECOND, refused)) == "hit_stack"
     assert next_one.woken.done()
@@ -196,10 +207,13 @@ async def test_a_sleeper_that_leaves_is_gone_and_a_woken_one_wakes_the_next(door
     await door.is_running(1)
     first, second, third = [await door.sleeps(feed_reader(number), START) for number in range(3)]
     door.store.leave(second)
+    await door.told()
     assert door.store.sleeping == 2
     door.store.release()
+    await door.told()
     assert first.woken.done()
     door.store.leave(first)
+    await door.told()
     assert third.woken.done()
     assert not second.woken.done()
     assert door.store.sleeping == 1
@@ -210,9 +224,12 @@ async def test_a_sleeper_may_leave_twice_and_after_it_was_served(door: Door) -> 
     await door.is_running(1)
     sleeper, other = await door.sleeps(feed_reader(1), START), await door.sleeps(feed_reader(2), START)
     door.store.release()
+    await door.told()
     assert isinstance(await door.ask(feed_reader(1), START, sleeper), Served)
     door.store.leave(sleeper)
+    await door.told()
     door.store.leave(sleeper)
+    await door.told()
     assert (door.store.load, door.store.sleeping) == (1, 1)
     assert not other.woken.done()
 
@@ -227,6 +244,7 @@ async def test_a_sleeper_whose_time_is_over_asks_a_last_time_and_is_deferred_if_
         assert verdict.sleeper is sleeper
     assert door.store.sleeping == 1, "asking again is not to sleep twice"
     door.store.leave(sleeper)
+    await door.told()
     assert door.store.sleeping == 0
 
 
@@ -246,6 +264,7 @@ async def test_a_place_that_a_leaving_sleeper_frees_may_be_slept_in_again(door: 
     sleepers = [await door.sleeps(feed_reader(number), START) for number in range(3)]
     await door.is_refused_by("load_defer", feed_reader(4), START)
     door.store.leave(sleepers[1])
+    await door.told()
     await door.sleeps(feed_reader(4), START)
 
 
@@ -267,6 +286,7 @@ async def test_at_shutdown_a_sleeper_is_refused_even_if_a_place_comes_free_at_th
     first, second = await door.sleeps(feed_reader(1), START), await door.sleeps(feed_reader(2), START)
     door.store.close()
     door.store.release()
+    await door.told()
     assert refused_by(await door.ask(feed_reader(1), START, first)) == "load_defer"
     assert refused_by(await door.ask(feed_reader(2), START, second)) == "load_defer"
 

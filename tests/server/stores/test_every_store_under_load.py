@@ -1,8 +1,10 @@
 """Rules that are in force only under load, and sleepers counted by network; for each kind of store."""
 
 from dataclasses import replace
+from functools import partial
 
-from tests.door import CHROME, FEED_READER, START, Door, at_the_door, hashes, settled
+from tests import door as doors
+from tests.door import CHROME, FEED_READER, START, Door, StoreKind, hashes, settled
 from tests.pseudocode import SECOND, Caller
 from throttle.server.policy import Limits
 from throttle.server.rule import Key, Refused, Rule, Served
@@ -10,6 +12,13 @@ from throttle.server.rule import Key, Refused, Rule, Served
 # Of four places, two are half: then a network's bots have two hits, a wider network's three.
 SHARES = Limits(load_max=4, stack_hits=None, share_hits=2, wide_share_hits=3)
 NETWORKS = Limits(stack_hits=None, network_hits=3, network_bot_hits=2)
+
+
+def counts_under_load(kind: StoreKind) -> bool:
+    return kind.name == "memory"
+
+
+at_the_door = partial(doors.at_the_door, is_for=counts_under_load)
 
 
 def bot(address: str, agent: str = "curl/8") -> Caller:

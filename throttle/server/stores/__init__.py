@@ -5,11 +5,13 @@ policy's order; hold a refused hit where the rule says so; hold what is served. 
 each ask. It reads no clock that it was not given.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from throttle.server.rule import Hashes, LoadRule, Rule, Verdict
 from throttle.server.sleepers import Sleeper
+
+Digest = Callable[[tuple[object, ...]], int]
 
 
 class Pause(NamedTuple):
@@ -29,6 +31,13 @@ class Store(Protocol):
 
     paused: Pause | None
     """the pause in force, as far as this process knows"""
+
+    def open(self) -> None:
+        """The event loop runs, and requests will come: connect, where the store is elsewhere."""
+
+    @property
+    def digest(self) -> Digest:
+        """Hashes what a key is made of: the same wherever hits are counted together, and foreseen by no outsider."""
 
     def prepare(self, rules: Sequence[Rule | LoadRule], *, tells_quotas: bool = True) -> Any:
         """The rules in this store's own form; done once for each class of caller and limits.

@@ -21,7 +21,7 @@ from throttle.server.rule import (
     Verdict,
 )
 from throttle.server.sleepers import Sleeper, Sleepers
-from throttle.server.stores import Pause
+from throttle.server.stores import Digest, Pause
 from throttle.server.stores.hit_log import BYTES_A_CALLER, DEEP, SHARDS, STAMP, HitLog, Shard, unexpired
 
 SERVED = Served()
@@ -229,6 +229,13 @@ class MemoryStore:
         for rule, _, _, log in asked:
             quotas.append((rule.rule, (rule.full - len(log)) // 8, _oldest(log)[0] - now if log else 0))
         return quotas
+
+    @property
+    def digest(self) -> Digest:
+        return hash
+
+    def open(self) -> None:
+        """There is nothing to connect to."""
 
     def pause(self, seconds: float | None = None, *, early: bool = False) -> None:
         """Serve nobody but the exempt, for so long or until `resume`; `early`: not even look at who asks."""

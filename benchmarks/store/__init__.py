@@ -1,0 +1,1 @@
+"""What `benchmarks/redis_store.py` is made of."""

@@ -1,0 +1,155 @@
+"""What is sent to `admit.lua` and `report.lua`: the scripts, their keys, and calls as they travel.
+
+A call is written down when it leaves, so that it carries the books as they stand then.
+"""
+
+import asyncio
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha1
+from pathlib import Path
+from typing import Any, Protocol
+
+from throttle.server.rule import MICROSECONDS, Hashes, LoadRule, Quota, Rule, Verdict
+from throttle.server.sleepers import Sleeper
+from throttle.server.stores import memory
+from throttle.server.stores.resp import command
+
+_HERE = Path(__file__).parent
+_FLEET = (_HERE / "fleet.lua").read_text()
+SCRIPTS = [_FLEET + (_HERE / name).read_text() for name in ("admit.lua", "report.lua")]
+ADMIT, REPORT = (sha1(script.encode()).hexdigest() for script in SCRIPTS)
+
+header = struct.Struct(">QIIQQiQIB").pack
+"""now plus 1 (0: the server's clock), epoch, running, taken, lease, rank, the sleeper's arrival and room, may sleep"""
+HEADER = b"\0" * struct.calcsize(">QIIQQiQIB")
+_rule = struct.Struct(">BIQ").pack
+_EIGHT_BYTES = (1 << 64) - 1
+
+
+class Keys:
+    """The keys of one site: all under one hash tag, so that they live on one node of a cluster."""
+
+    def __init__(self, prefix: str, site: str) -> None:
+        self._tagged = f"{prefix}:{{{site}}}"
+        self.fleet, pause, workers, waiting, called = (
+            f"{self._tagged}:{name}" for name in ("fleet", "pause", "workers", "waiting", "called")
+        )
+        self.shared = (self.fleet, pause, workers, waiting, called)
+
+    def hits(self, rule: str) -> str:
+        return f"{self._tagged}:hits:{rule}:"
+
+    def channel(self, worker: str) -> str:
+        return f"{self.fleet}:{worker}"
+
+
+class Books(Protocol):
+    """Whose calls they are."""
+
+    worker: str
+    keys: Keys
+
+    def header(self, now: int, rank: int, sleeper: Sleeper | None) -> bytes: ...
+
+    def answered(self, ask: "Ask", reply: Any) -> None: ...
+
+    def reported(self, report: "Report", reply: Any) -> None: ...
+
+    def alone(self, ask: "Ask") -> Verdict: ...
+
+
+@dataclass(slots=True, eq=False)
+class Prepared:
+    """The rules for one class of caller, in the policy's order, and the ask as it travels but for its numbers."""
+
+    rules: Sequence[Rule | LoadRule]
+    tells_quotas: bool
+    alone: memory.Prepared
+    """for decisions without the server"""
+    timed: list[Rule]
+    worker: str = ""
+    """for whom the template was written"""
+    template: bytes = b""
+
+    def command(self, books: Books, hashes: Hashes, head: bytes) -> bytes:
+        if self.worker != books.worker:
+            self._write_template(books)
+        timed = self.timed
+        if len(timed) == 1:
+            return self.template % (hashes[timed[0].key] & _EIGHT_BYTES, head)
+        return self.template % (*(hashes[rule.key] & _EIGHT_BYTES for rule in timed), head)
+
+    def quotas(self, reply: list[Any]) -> list[Quota]:
+        return [(rule, reply[11 + 2 * i], reply[12 + 2 * i]) for i, rule in enumerate(self.timed)]
+
+    def _write_template(self, books: Books) -> None:
+        self.worker = books.worker
+        hits = [books.keys.hits(rule.name) + "0" * 16 for rule in self.timed]
+        rules = b"".join(_packed(rule) for rule in self.rules)
+        keys = [*books.keys.shared, *hits]
+        written = command("EVALSHA", ADMIT, str(len(keys)), *keys, HEADER, books.worker, rules).replace(b"%", b"%%")
+        for key in hits:
+            name = key.encode().replace(b"%", b"%%")
+            written = written.replace(name, name[:-16] + b"%016x", 1)
+        self.template = written.replace(HEADER, b"%b", 1)
+
+
+def _packed(rule: Rule | LoadRule) -> bytes:
+    """A rule as `admit.lua` reads it."""
+    if isinstance(rule, LoadRule):
+        return _rule(0, rule.at_most, rule.sleeping_max)
+    return _rule(2 if rule.holds_refused else 1, rule.at_most, round(rule.seconds * MICROSECONDS))
+
+
+class Ask:
+    """One request's question, and the verdict that it waits for."""
+
+    __slots__ = ("_books", "future", "hashes", "now", "prepared", "rank", "sleeper")
+
+    def __init__(
+        self, books: Books, prepared: Prepared, hashes: Hashes, now: int, rank: int, sleeper: Sleeper | None
+    ) -> None:
+        self._books = books
+        self.prepared = prepared
+        self.hashes = hashes
+        self.now = now
+        self.rank = rank
+        self.sleeper = sleeper
+        self.future: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+
+    def encode(self) -> bytes:
+        head = self._books.header(self.now, self.rank, self.sleeper)
+        return self.prepared.command(self._books, self.hashes, head)
+
+    def replied(self, reply: Any) -> None:
+        self._books.answered(self, reply)
+
+    def given_up(self) -> None:
+        if not self.future.done():
+            self.future.set_result(self._books.alone(self))
+
+
+class Report:
+    """What the server is told without a question; `words` says what, when it leaves."""
+
+    def __init__(self, books: Books, words: Callable[[], list[str]]) -> None:
+        self._books = books
+        self._words = words
+        self.told: list[str] = []
+        self.future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        """whether it was heard"""
+
+    def encode(self) -> bytes:
+        books = self._books
+        head = books.header(0, 0, None)
+        self.told = self._words()
+        return command("EVALSHA", REPORT, "5", *books.keys.shared, head, books.worker, *self.told)
+
+    def replied(self, reply: Any) -> None:
+        self._books.reported(self, reply)
+
+    def given_up(self) -> None:
+        if not self.future.done():
+            self.future.set_result(False)
