@@ -80,7 +80,7 @@ def test_the_secret_does_not_show_in_the_settings_text() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("APP_EXAMPLE_STORE", "redis://"), ("THROTTLE_LOAD_MAX", "many"), ("APP_EXAMPLE_HTTPS", "maybe")],
+    [("APP_EXAMPLE_STORE", "mongodb://"), ("THROTTLE_LOAD_MAX", "many"), ("APP_EXAMPLE_HTTPS", "maybe")],
 )
 def test_a_site_that_cannot_run_says_so_when_a_server_asks_for_it_and_not_at_each_request(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, value: str
