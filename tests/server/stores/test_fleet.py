@@ -20,6 +20,7 @@ import pytest
 
 from tests import servers
 from tests.conftest import IS_LONG
+from tests.door import settled
 from tests.servers import Server
 from throttle.server.rule import Deferred, Key, LoadRule, Refused, Rule, Served, Verdict
 from throttle.server.sleepers import Sleeper, Woken
@@ -40,8 +41,7 @@ class Worker(RedisStore):
         self.people = self.prepare([STACK])
 
     async def bot(self, rank: int = 0, sleeper: Sleeper | None = None) -> Verdict:
-        verdict: Verdict = await self.admit(self.bots, NO_KEYS, 0, rank, sleeper)
-        return verdict
+        return await settled(self.admit(self.bots, NO_KEYS, 0, rank, sleeper))
 
     async def is_served(self) -> bool:
         return type(await self.bot()) is Served
@@ -52,8 +52,7 @@ class Worker(RedisStore):
         return verdict.sleeper
 
     async def person(self, key: int = 1) -> Verdict:
-        verdict: Verdict = await self.admit(self.people, (0, key, 0), 0, 0)
-        return verdict
+        return await settled(self.admit(self.people, (0, key, 0), 0, 0))
 
 
 @pytest.fixture(params=servers.binaries())
