@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -35,9 +36,10 @@ def pids_under(folder: Path) -> list[int]:
     """The servers that were started in the folder and run."""
     found = []
     for file in folder.glob("*/*/pid"):
-        pid = int(file.read_text() or 0)
-        if pid and Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
-            found.append(pid)
+        with suppress(FileNotFoundError, ProcessLookupError):  # a server that stops takes its files away as we look
+            pid = int(file.read_text() or 0)
+            if pid and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
+                found.append(pid)
     return found
 
 
