@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from throttle.client.backoff import Backoff
 from throttle.client.events import Event
-from throttle.client.exchange import HostRests, HostStopped, Refused
+from throttle.client.exchange import HostRests, HostStopped, Refused, WaitedTooLong
 from throttle.client.host import HostStats, Politeness
 from throttle.client.hosts import Hosts
 from throttle.client.settings import Rates
@@ -16,7 +16,18 @@ if TYPE_CHECKING:
     from throttle.client.httpx import AsyncThrottledTransport as AsyncThrottledTransport
     from throttle.client.httpx import ThrottledTransport as ThrottledTransport
 
-__all__ = ["Backoff", "Event", "HostRests", "HostStats", "HostStopped", "Hosts", "Politeness", "Rates", "Refused"]
+__all__ = [
+    "Backoff",
+    "Event",
+    "HostRests",
+    "HostStats",
+    "HostStopped",
+    "Hosts",
+    "Politeness",
+    "Rates",
+    "Refused",
+    "WaitedTooLong",
+]
 
 
 def __getattr__(name: str) -> Any:
