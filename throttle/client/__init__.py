@@ -1,6 +1,7 @@
 """The caller's half: a client that throttles itself.
 
-`AsyncThrottledTransport` and `ThrottledTransport` are for httpx; `throttle.client.httpx2` has those for httpx2.
+`AsyncThrottledTransport` and `ThrottledTransport` are for httpx; `throttle.client.httpx2` has those for httpx2,
+`throttle.client.aiohttp` a middleware. `throttled()` is for any other client that awaits.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,8 @@ from throttle.client.events import Event
 from throttle.client.exchange import HostRests, HostStopped, Refused, WaitedTooLong
 from throttle.client.host import HostStats, Politeness
 from throttle.client.hosts import Hosts
-from throttle.client.settings import Rates
+from throttle.client.settings import Rates, polite_hosts
+from throttle.client.throttled import throttled
 
 if TYPE_CHECKING:
     from throttle.client.httpx import AsyncThrottledTransport as AsyncThrottledTransport
@@ -27,6 +29,8 @@ __all__ = [
     "Rates",
     "Refused",
     "WaitedTooLong",
+    "polite_hosts",
+    "throttled",
 ]
 
 
