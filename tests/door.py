@@ -11,8 +11,6 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pytest
-
 from tests.pseudocode import SECOND, Caller
 from throttle.server.agents import CallerClass
 from throttle.server.policy import Limits, handle_request, wake_rank
@@ -163,16 +161,11 @@ PAGE = Limits.connotea()
 NO_STACK = Limits(stack_hits=None)
 
 
-def at_the_door(
-    limits: Limits = PAGE, *, is_for: Callable[[StoreKind], bool] = lambda kind: True
-) -> Callable[[Scenario], Callable[[StoreKind], None]]:
-    """A test of a scenario: it runs at the door of an empty store, once for each kind of store that it `is_for`."""
+def at_the_door(limits: Limits = PAGE) -> Callable[[Scenario], Callable[[StoreKind], None]]:
+    """A test of a scenario: it runs at the door of an empty store, once for each kind of store."""
 
     def tested(scenario: Scenario) -> Callable[[StoreKind], None]:
         def test(stores: StoreKind) -> None:
-            if not is_for(stores):
-                pytest.skip(f"{stores.name} cannot do this, and says so when it prepares the rules")
-
             async def with_store() -> None:
                 async with stores.opened() as store:
                     await scenario(Door(store, limits))

@@ -134,6 +134,23 @@ async def test_api_clients_and_feed_readers_wake_before_crawlers_then_the_first_
     assert woken == [feed_reader(1), feed_reader(2), crawler(1), crawler(2)]
 
 
+@at_the_door()
+async def test_who_has_no_room_lets_those_pass_who_have_some(door: Door) -> None:
+    """Places of a site may have limits for the load of their own: who sleeps at a narrow one keeps nobody waiting."""
+    await door.is_running(3)
+    narrow, wide = (Door(door.store, Limits(load_max=load_max)) for load_max in (1, 3))
+    first, second = feed_reader(1), crawler(2)
+    waits, passes = await narrow.sleeps(first, START), await wide.sleeps(second, START)
+    door.store.release()
+    await door.told()
+    assert [sleeper.woken.done() for sleeper in (waits, passes)] == [False, True]
+    assert isinstance(await wide.ask(second, START, passes), Served)
+    for running in (2, 1, 0):
+        door.store.release()
+        await door.told()
+        assert waits.woken.done() == (running == 0)
+
+
 @at_the_door(ONE_AT_A_TIME)
 async def test_one_place_wakes_one_sleeper(door: Door) -> None:
     await door.is_running(1)

@@ -59,6 +59,11 @@ class Prepared:
     tells_quotas: bool
 
 
+def bed_key(rule: LoadRule, hashes: Hashes) -> int | None:
+    """Under what a sleeper is counted with others; None where nobody asks."""
+    return None if rule.sleepers_per_key is None else hashes[rule.sleepers_key]
+
+
 class MemoryStore:
     """Counts for the requests of this process.
 
@@ -201,8 +206,7 @@ class MemoryStore:
         if self._closed or (sleeper is None and not self._may_sleep(rule, hashes)):
             return self._refused(rule.name, prepared, hashes, now, sleeper, asked)
         if sleeper is None:
-            key = None if rule.sleepers_per_key is None else hashes[rule.sleepers_key]
-            sleeper = self._sleepers.add(rank, rule.at_most, key)
+            sleeper = self._sleepers.add(rank, rule.at_most, bed_key(rule, hashes))
         else:
             self._sleepers.sleep_on(sleeper)
         return Deferred(rule.name, self._quotas(prepared, hashes, now, asked), self._running + 1, sleeper)

@@ -18,9 +18,9 @@ from throttle.server.rule import Deferred, Hashes, LoadRule, Refused, Rule, Serv
 from throttle.server.sleepers import Sleeper
 from throttle.server.stores import Digest, Pause
 from throttle.server.stores.link import Link
-from throttle.server.stores.memory import SERVED, MemoryStore
+from throttle.server.stores.memory import SERVED, MemoryStore, bed_key
 from throttle.server.stores.redis_address import Address, address_from
-from throttle.server.stores.redis_calls import SCRIPTS, Ask, Keys, Prepared, Report, header
+from throttle.server.stores.redis_calls import SCRIPTS, Ask, Keys, Prepared, Report, header, sleepers_key, ticket
 from throttle.server.stores.redis_settings import MEANWHILE, settings_of
 from throttle.server.stores.resp import ReplyError
 
@@ -146,14 +146,9 @@ class RedisStore(MemoryStore):
     # Asks
 
     def prepare(self, rules: Sequence[Rule | LoadRule], *, tells_quotas: bool = True) -> Any:
-        for rule in rules:
-            if rule.from_load if isinstance(rule, Rule) else rule.sleepers_per_key is not None:
-                raise ValueError(
-                    f"a shared store cannot count {rule.name!r} by network under load yet: use "
-                    "Limits.modern(share_hits=None, wide_share_hits=None, sleepers_per_network=None), or store='memory'"
-                )
         timed = [rule for rule in rules if isinstance(rule, Rule)]
-        return Prepared(tuple(rules), tells_quotas, super().prepare(rules, tells_quotas=tells_quotas), timed)
+        beds = [rule.sleepers_key for rule in rules if isinstance(rule, LoadRule) and rule.sleepers_per_key is not None]
+        return Prepared(tuple(rules), tells_quotas, super().prepare(rules, tells_quotas=tells_quotas), timed, beds)
 
     def admit(self, prepared: Any, hashes: Hashes, now: int, rank: int, sleeper: Sleeper | None = None) -> Any:
         link = self._link
@@ -199,12 +194,13 @@ class RedisStore(MemoryStore):
 
     def header(self, now: int, rank: int, sleeper: Sleeper | None) -> bytes:
         self._told = self._owed
-        arrival, room = (0, 0) if sleeper is None else (sleeper.order[1], sleeper.at_most)
+        arrival, room, key = (0, 0, None) if sleeper is None else (sleeper.order[1], sleeper.at_most, sleeper.key)
         self._now = max(self._now, now) if self.settings.now_is_given else -1
         # That a lease is over is noticed a heartbeat later, and a busy loop's heart beats late.
         lease = round((self._lease - 2 * self._beat) * 1_000_000)
         may_sleep = not self._closed
-        return header(self._now + 1, self._epoch, self._running, self._taken, lease, rank, arrival, room, may_sleep)
+        books = self._now + 1, self._epoch, self._running, self._taken
+        return header(*books, lease, rank, arrival, room, may_sleep, sleepers_key(key).encode())
 
     def answered(self, ask: Ask, reply: Any) -> None:
         if type(reply) is not list:
@@ -214,7 +210,8 @@ class RedisStore(MemoryStore):
         prepared, sleeper, future = ask.prepared, ask.sleeper, ask.future
         if future.done():  # nobody waits for it
             if kind == 3 and sleeper is None:
-                self._leaving.append(f"{arrival} {prepared.rules[rule - 1].at_most}")
+                room = prepared.rules[rule - 1]
+                self._leaving.append(ticket(arrival, room.at_most, bed_key(room, ask.hashes)))
             return self._tell_soon()
         if kind == 1:
             self._running += 1
@@ -224,7 +221,7 @@ class RedisStore(MemoryStore):
         elif kind == 3:
             room = prepared.rules[rule - 1]
             if sleeper is None:
-                sleeper = self._sleepers.add(ask.rank, room.at_most, arrival=arrival)
+                sleeper = self._sleepers.add(ask.rank, room.at_most, bed_key(room, ask.hashes), arrival)
             else:
                 self._sleepers.sleep_on(sleeper)
             self._asleep[arrival] = sleeper
@@ -277,7 +274,7 @@ class RedisStore(MemoryStore):
         if self._asleep.get(sleeper.order[1]) is sleeper:
             del self._asleep[sleeper.order[1]]
             self._sleeping_in_all -= 1
-            self._leaving.append(f"{sleeper.order[1]} {sleeper.at_most}")
+            self._leaving.append(ticket(sleeper.order[1], sleeper.at_most, sleeper.key))
             self._tell_soon()
         return None
 
@@ -334,7 +331,7 @@ class RedisStore(MemoryStore):
         self._leaving = []
         self._asleep = {sleeper.order[1]: sleeper for sleeper in self._sleepers}
         waiting = self._sleepers.waiting
-        return ["hello", *(f"{sleeper.order[0]} {sleeper.order[1]} {sleeper.at_most}" for sleeper in waiting)]
+        return ["hello", *(f"{one.order[0]} {ticket(one.order[1], one.at_most, one.key)}" for one in waiting)]
 
     def connecting(self) -> None:
         """What was sent before is not answered any more; the server is told so by a new number."""
