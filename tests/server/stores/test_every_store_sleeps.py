@@ -151,6 +151,22 @@ async def test_who_has_no_room_lets_those_pass_who_have_some(door: Door) -> None
         assert waits.woken.done() == (running == 0)
 
 
+@at_the_door()
+async def test_who_finds_its_place_taken_leaves_what_was_kept_for_it_to_those_who_have_room(door: Door) -> None:
+    narrow, wide = (Door(door.store, Limits(load_max=load_max)) for load_max in (2, 3))
+    first, second = feed_reader(1), feed_reader(2)
+    await door.is_running(2)
+    sleeper = await narrow.sleeps(first, START)
+    door.store.release()
+    await door.told()
+    assert sleeper.woken.done()
+    assert isinstance(await door.ask(person(1), START), Served), "it takes the place, as the load concerns no person"
+    other = await wide.sleeps(second, START)
+    assert isinstance(await narrow.ask(first, START, sleeper), Deferred)
+    assert other.woken.done()
+    assert not sleeper.woken.done()
+
+
 @at_the_door(ONE_AT_A_TIME)
 async def test_one_place_wakes_one_sleeper(door: Door) -> None:
     await door.is_running(1)
@@ -313,3 +329,26 @@ async def test_at_shutdown_people_and_bots_with_room_are_still_served(door: Door
     door.store.close()
     assert await door.is_served(CHROME, START)
     assert await door.is_served(FEED_READER, START)
+
+
+@at_the_door(replace(ONE_AT_A_TIME, stack_hits=2))
+async def test_started_again_after_its_shutdown_a_store_has_kept_its_counts_and_lets_sleep(door: Door) -> None:
+    assert await door.is_served(FEED_READER, START)
+    await door.starts_again()
+    assert await door.is_served(FEED_READER, START)
+    await door.is_refused_by("hit_stack", FEED_READER, START)
+    await door.is_running(1)
+    sleeper = await door.sleeps(feed_reader(1), START)
+    assert not sleeper.woken.done()
+    door.store.release()
+    await door.told()
+    assert await sleeper.woken is Woken.ROOM
+    assert isinstance(await door.ask(feed_reader(1), START, sleeper), Served)
+
+
+@at_the_door(ONE_AT_A_TIME)
+async def test_what_runs_while_the_site_is_started_again_stays_counted(door: Door) -> None:
+    await door.is_running(1)
+    await door.starts_again()
+    await door.sleeps(feed_reader(1), START)
+    assert door.store.load == 1

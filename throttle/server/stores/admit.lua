@@ -114,7 +114,7 @@ elseif verdict == DEFERRED then
     asking, room, my_key = arrivals, rules[refusing].at_most, rules[refusing].key
   end
   put_to_sleep(rank, asking, room, my_key)
-  count_sleepers()
+  call_next() -- the place that was kept for it may do for another
 elseif asking > 0 then
   call_next() -- it has left
 end

@@ -209,6 +209,7 @@ class MemoryStore:
             sleeper = self._sleepers.add(rank, rule.at_most, bed_key(rule, hashes))
         else:
             self._sleepers.sleep_on(sleeper)
+            self._sleepers.call(self._running)  # the place that was kept for it may do for another
         return Deferred(rule.name, self._quotas(prepared, hashes, now, asked), self._running + 1, sleeper)
 
     def _may_sleep(self, rule: LoadRule, hashes: Hashes) -> bool:
@@ -239,7 +240,7 @@ class MemoryStore:
         return hash
 
     def open(self) -> None:
-        """There is nothing to connect to."""
+        self._closed = False
 
     def pause(self, seconds: float | None = None, *, early: bool = False) -> None:
         """Serve nobody but the exempt, for so long or until `resume`; `early`: not even look at who asks."""
