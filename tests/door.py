@@ -107,6 +107,13 @@ class Door:
         if isinstance(self.store, RedisStore) and self.store.is_up:
             assert await self.store.report()
 
+    async def starts_again(self) -> None:
+        """The site was shut down, and is started once more."""
+        self.store.close()
+        self.store.open()
+        if isinstance(self.store, RedisStore):
+            assert await self.store.ready(30)
+
     async def is_running(self, count: int) -> None:
         """So many requests run that no rule is asked about, until they are released."""
         await serve_unasked(self.store, count)

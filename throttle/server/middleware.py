@@ -368,6 +368,7 @@ class ThrottleMiddleware:
         async def watched() -> Message:
             message = await receive()
             if message["type"] == "lifespan.startup":
+                self._hears_stop_signal = False  # the loop may be another one
                 self.store.open()
                 if type(self.store) is MemoryStore:
                     warn_of_several()

@@ -33,7 +33,7 @@ class Store(Protocol):
     """the pause in force, as far as this process knows"""
 
     def open(self) -> None:
-        """The event loop runs, and requests will come: connect, where the store is elsewhere."""
+        """The event loop runs, and requests will come: connect, where the store is elsewhere. Also after a `close`."""
 
     @property
     def digest(self) -> Digest:

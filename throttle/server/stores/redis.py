@@ -99,6 +99,7 @@ class RedisStore(MemoryStore):
     # Begin and end
 
     def open(self) -> None:
+        super().open()
         if self._link is None or self._link.loop is not asyncio.get_running_loop():
             self._begin()
 
@@ -142,6 +143,7 @@ class RedisStore(MemoryStore):
                 if timer is not None:
                     timer.cancel()
             link.close(self._report(lambda: ["bye"]) if link.is_up else None)
+            self._link = None
 
     # Asks
 
@@ -153,6 +155,8 @@ class RedisStore(MemoryStore):
     def admit(self, prepared: Any, hashes: Hashes, now: int, rank: int, sleeper: Sleeper | None = None) -> Any:
         link = self._link
         if link is None or link.loop is not asyncio.get_running_loop():
+            if self._closed:
+                return super().admit(prepared.alone, hashes, now, rank, sleeper)
             link = self._begin()
         if not prepared.rules:  # nothing to be asked; that it runs is told soon
             self._running += 1
@@ -235,7 +239,8 @@ class RedisStore(MemoryStore):
         return None
 
     def _failed(self, call: Ask | Report, error: Any) -> None:
-        assert self._link is not None
+        if self._link is None:  # closed
+            return call.given_up()
         if isinstance(error, ReplyError) and str(error).startswith("NOSCRIPT") and not call.future.done():
             return self._link.send_again(call)
         call.given_up()
