@@ -126,9 +126,9 @@ async def serve_unasked(store: Store, count: int) -> None:
         assert isinstance(await settled(store.admit(unasked, (0, 0, 0), 0, 0)), Served)
 
 
-async def sleep_unasked(store: Store, count: int, *, rank: int = 9) -> list[Sleeper]:
-    """Put requests to sleep for which there will never be room; behind all others, if not told otherwise."""
-    never = store.prepare([LoadRule("never", at_most=0, sleeping_max=1_000_000)])
+async def sleep_unasked(store: Store, count: int, *, rank: int = 9, at_most: int = 0) -> list[Sleeper]:
+    """Put requests to sleep; if not told otherwise, behind all others, and there will never be room for them."""
+    never = store.prepare([LoadRule("never", at_most=at_most, sleeping_max=1_000_000)])
     sleepers: list[Sleeper] = []
     for _ in range(count):
         verdict = await settled(store.admit(never, (0, 0, 0), 0, rank))

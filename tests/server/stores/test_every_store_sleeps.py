@@ -152,6 +152,23 @@ async def test_who_has_no_room_lets_those_pass_who_have_some(door: Door) -> None
 
 
 @at_the_door()
+async def test_each_of_those_who_were_passed_wakes_as_soon_as_it_has_room(door: Door) -> None:
+    await door.is_running(4)
+    sleepers = []
+    for rank, load_max in enumerate((3, 2, 4)):
+        sleepers += await sleep_unasked(door.store, 1, rank=rank, at_most=load_max)
+    woken = []
+    for _ in range(4):
+        door.store.release()
+        await door.told()
+        woken.append([sleeper.woken.done() for sleeper in sleepers])
+        for sleeper in sleepers:
+            if sleeper.woken.done():
+                door.store.leave(sleeper)
+    assert woken == [[False, False, True], [True, False, True], [True, True, True], [True, True, True]]
+
+
+@at_the_door()
 async def test_who_finds_its_place_taken_leaves_what_was_kept_for_it_to_those_who_have_room(door: Door) -> None:
     narrow, wide = (Door(door.store, Limits(load_max=load_max)) for load_max in (2, 3))
     first, second = feed_reader(1), feed_reader(2)

@@ -320,7 +320,7 @@ async def test_a_wake_that_was_lost_keeps_its_place_for_2_seconds_at_most(server
         for _ in range(3):
             assert await one.is_served()
         deaf, next_one = await other.sleeps(), await one.sleeps()
-        other.pushed = lambda message: None  # type: ignore[method-assign]
+        other.pushed = lambda channel, message: None  # type: ignore[method-assign]
         one.release()
         took = await until(next_one.woken.done)
         assert took < 2 + 0.5
@@ -329,6 +329,20 @@ async def test_a_wake_that_was_lost_keeps_its_place_for_2_seconds_at_most(server
         one.release()
         await one.report()
         assert type(await other.bot(sleeper=deaf)) is Served
+
+
+@on_a_server
+async def test_those_who_wait_are_woken_though_the_server_has_dropped_what_it_knew_of_the_fleet(server: Server) -> None:
+    async with workers(server, 2) as (one, other):
+        for _ in range(3):
+            assert await one.is_served()
+        sleeper = await other.sleeps()
+        with server.client() as client:
+            client.delete(one.keys.fleet)
+        assert await one.report()
+        assert (one.load, one.sleeping) == (3, 1)
+        one.release()
+        assert await sleeper.woken is Woken.ROOM
 
 
 # The pause, and what is stored

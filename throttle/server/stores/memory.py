@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from throttle.server.acquaintances import Acquaintance, Acquaintances
 from throttle.server.rule import (
     CENTURY,
     MICROSECONDS,
@@ -94,6 +95,7 @@ class MemoryStore:
         self._closed = False
         self._sleepers = Sleepers()
         self._hits: dict[str, HitLog] = {}
+        self._acquaintances = Acquaintances()
 
     @property
     def load(self) -> int:
@@ -234,6 +236,12 @@ class MemoryStore:
         for rule, _, _, log in asked:
             quotas.append((rule.rule, (rule.full - len(log)) // 8, _oldest(log)[0] - now if log else 0))
         return quotas
+
+    def is_acquaintance(self, key: int, now: int, who: Acquaintance) -> bool:
+        return self._acquaintances.knows(key, now, who)
+
+    def note_visit(self, key: int, now: int, who: Acquaintance) -> bool:
+        return self._acquaintances.note(key, now, who)
 
     @property
     def digest(self) -> Digest:

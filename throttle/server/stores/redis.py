@@ -14,13 +14,26 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
+from throttle.server.acquaintances import Acquaintance
 from throttle.server.rule import Deferred, Hashes, LoadRule, Refused, Rule, Served, Verdict
 from throttle.server.sleepers import Sleeper
 from throttle.server.stores import Digest, Pause
 from throttle.server.stores.link import Link
 from throttle.server.stores.memory import SERVED, MemoryStore, bed_key
 from throttle.server.stores.redis_address import Address, address_from
-from throttle.server.stores.redis_calls import SCRIPTS, Ask, Keys, Prepared, Report, header, sleepers_key, ticket
+from throttle.server.stores.redis_calls import (
+    SCRIPTS,
+    Ask,
+    Keys,
+    Prepared,
+    Report,
+    Visit,
+    Visits,
+    header,
+    sleepers_key,
+    ticket,
+    visits_in,
+)
 from throttle.server.stores.redis_settings import MEANWHILE, settings_of
 from throttle.server.stores.resp import ReplyError
 
@@ -62,6 +75,8 @@ class RedisStore(MemoryStore):
         self._asleep: dict[int, Sleeper] = {}
         """whom the server knows as asleep here, by arrival"""
         self._leaving: list[str] = []
+        self._visits: list[Visit] = []
+        """to be told to the other workers"""
         self._pause_seen: bytes | None = None
         self._wish: list[str] | None = None
         """a pause to be told"""
@@ -112,7 +127,7 @@ class RedisStore(MemoryStore):
             self,
             self.find,
             scripts=SCRIPTS,
-            channel=self.keys.channel(self.worker),
+            channels=[self.keys.channel(self.worker), self.keys.visits],
             time_box=self.settings.time_box,
             beat=self._beat,
         )
@@ -295,8 +310,10 @@ class RedisStore(MemoryStore):
             self._sleepers.call_one(sleeper)
         return sleeper is not None
 
-    def pushed(self, message: bytes) -> None:
-        if not self._call(int(message.split()[0])):
+    def pushed(self, channel: bytes, message: bytes) -> None:
+        if channel == self.keys.visits.encode():
+            self._hear_of(message)
+        elif not self._call(int(message.split()[0])):
             self._leaving.append(message.decode())
             self._tell_soon()
 
@@ -313,8 +330,13 @@ class RedisStore(MemoryStore):
 
     def _tell(self) -> None:
         self._soon = None
-        if self.is_up and (self._owed != self._told or self._leaving or self._wish):
-            assert self._link is not None
+        visits, self._visits = self._visits, []
+        if not self.is_up:
+            return
+        assert self._link is not None
+        if visits:
+            self._link.send(Visits(self, visits))
+        if self._owed != self._told or self._leaving or self._wish:
             self._link.send(self.heartbeat())
 
     def heartbeat(self) -> Report:
@@ -361,6 +383,20 @@ class RedisStore(MemoryStore):
         report = self.heartbeat()
         self._link.send(report)
         return await report.future
+
+    # Acquaintances
+
+    def note_visit(self, key: int, now: int, who: Acquaintance) -> bool:
+        is_new = super().note_visit(key, now, who)
+        if is_new and self.is_up:
+            self._visits.append((key, who))
+            self._tell_soon()
+        return is_new
+
+    def _hear_of(self, visits: bytes) -> None:
+        now = round(self._clock() * 1_000_000)
+        for key, who in visits_in(visits, self.worker):
+            super().note_visit(key, now, who)
 
     # The pause
 

@@ -5,12 +5,13 @@ A call is written down when it leaves, so that it carries the books as they stan
 
 import asyncio
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
 from pathlib import Path
 from typing import Any, Protocol
 
+from throttle.server.acquaintances import Acquaintance
 from throttle.server.rule import MICROSECONDS, Hashes, Key, LoadRule, Quota, Rule, Verdict
 from throttle.server.sleepers import Sleeper
 from throttle.server.stores import memory
@@ -31,6 +32,8 @@ _SLEEPERS_KEY = b"\xff" * 16
 _ANY = (1 << 32) - 1
 _rule = struct.Struct(">BIIQ").pack
 _EIGHT_BYTES = (1 << 64) - 1
+_visit = struct.Struct(">QIQQ")
+"""the caller's key, and from when on it is an acquaintance"""
 
 
 def sleepers_key(key: int | None) -> str:
@@ -52,6 +55,8 @@ class Keys:
             f"{self._tagged}:{name}" for name in ("fleet", "pause", "workers", "waiting", "called")
         )
         self.shared = (self.fleet, pause, workers, waiting, called)
+        self.visits = f"{self.fleet}:visits"
+        """the channel on which workers tell each other who visited"""
 
     def hits(self, rule: str) -> str:
         return f"{self._tagged}:hits:{rule}:"
@@ -153,6 +158,33 @@ class Ask:
     def given_up(self) -> None:
         if not self.future.done():
             self.future.set_result(self._books.alone(self))
+
+
+Visit = tuple[int, Acquaintance]
+
+
+class Visits:
+    """Who was served, told to all workers on a channel. Whoever does not hear it knows a visit less."""
+
+    def __init__(self, books: Books, visits: Sequence[Visit]) -> None:
+        self._books = books
+        self._visits = visits
+
+    def encode(self) -> bytes:
+        told = b"".join(_visit.pack(key & _EIGHT_BYTES, *who) for key, who in self._visits)
+        return command("PUBLISH", self._books.keys.visits, self._books.worker.encode() + told)
+
+    def replied(self, reply: Any) -> None: ...
+
+    def given_up(self) -> None: ...
+
+
+def visits_in(message: bytes, worker: str) -> Iterator[Visit]:
+    """What another worker than this one told; nothing where it is of another kind."""
+    told = message[len(worker) :]
+    if len(told) % _visit.size == 0 and not message.startswith(worker.encode()):
+        for key, *who in _visit.iter_unpack(told):
+            yield key, Acquaintance(*who)
 
 
 class Report:
