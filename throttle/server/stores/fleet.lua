@@ -112,7 +112,7 @@ local function call(sleeper, worker, ticket, arrival)
   called = called + 1
   if worker ~= ME then
     redis.call('PUBLISH', FLEET .. ':' .. worker, ticket)
-  elseif arrival ~= asking then
+  else
     ours[#ours + 1] = arrival
   end
 end
