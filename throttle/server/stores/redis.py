@@ -8,7 +8,6 @@ Never awaits a release. Never sends an address: keys hold hashes.
 """
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -20,6 +19,7 @@ from throttle.server.sleepers import Sleeper
 from throttle.server.stores import Digest, Pause
 from throttle.server.stores.link import Link
 from throttle.server.stores.memory import SERVED, MemoryStore, bed_key
+from throttle.server.stores.outage import Outage
 from throttle.server.stores.redis_address import Address, address_from
 from throttle.server.stores.redis_calls import (
     SCRIPTS,
@@ -34,17 +34,13 @@ from throttle.server.stores.redis_calls import (
     ticket,
     visits_in,
 )
-from throttle.server.stores.redis_settings import MEANWHILE, settings_of
+from throttle.server.stores.redis_settings import settings_of
 from throttle.server.stores.resp import ReplyError
-
-logger = logging.getLogger("throttle")
 
 STORE_LOST = "store_lost"
 """the reason of refusals where `on_store_failure` is «refuse»"""
 SOON = 0.01
 """seconds after which the server is told of a change that no ask has told it"""
-WORTH_A_LINE = 0.25
-"""seconds without the server before the operator is told"""
 
 
 class RedisStore(MemoryStore):
@@ -82,8 +78,6 @@ class RedisStore(MemoryStore):
         """a pause to be told"""
         self._soon: asyncio.TimerHandle | None = None
         self._now = 0
-        self._lost_at: float | None = None
-        self._say_lost: asyncio.TimerHandle | None = None
         self.times_lost = 0
         """how often the server was given up"""
 
@@ -123,6 +117,7 @@ class RedisStore(MemoryStore):
         self.worker = secrets.token_hex(8)
         self._epoch = self._taken = 0
         self._soon = None
+        self._outage = Outage(self.name, self.settings.on_store_failure, self._clock)
         self._link = Link(
             self,
             self.find,
@@ -154,9 +149,9 @@ class RedisStore(MemoryStore):
         """The last request has ended: the server need not wait for the lease to lapse."""
         link = self._link
         if link is not None and not link.loop.is_closed():
-            for timer in (self._soon, self._say_lost):
-                if timer is not None:
-                    timer.cancel()
+            if self._soon is not None:
+                self._soon.cancel()
+            self._outage.forget()
             link.close(self._report(lambda: ["bye"]) if link.is_up else None)
             self._link = None
 
@@ -425,22 +420,10 @@ class RedisStore(MemoryStore):
     def lost(self, reason: str) -> None:
         self._sleepers.call(self._running)
         self.times_lost += 1
-        self._lost_at = self._clock()
-        if self._link is not None:  # a hiccup is no news
-            self._say_lost = self._link.loop.call_later(WORTH_A_LINE, self._tell_operator, reason)
-
-    def _tell_operator(self, reason: str) -> None:
-        self._say_lost = None
-        meanwhile = MEANWHILE[self.settings.on_store_failure]
-        logger.warning("the store at %s is lost (%s). Until it returns, %s.", self.name, reason, meanwhile)
+        self._outage.begins(reason)
 
     def back(self) -> None:
-        if self._say_lost is not None:
-            self._say_lost.cancel()
-            self._say_lost = None
-        elif self._lost_at is not None:
-            logger.warning("the store at %s is back after %.1f s.", self.name, self._clock() - self._lost_at)
-        self._lost_at = None
+        self._outage.ends()
         assert self._link is not None
         if self._asleep.keys() != {sleeper.order[1] for sleeper in self._sleepers}:
             self._link.send(self.greeting())
