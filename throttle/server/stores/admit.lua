@@ -17,8 +17,10 @@ if asleep > 0 then
     redis.call('ZADD', CALLED, 'XX', string.format('%.0f', now + CALL), me) -- if it was called, it is heard of now
   end
   call_next() -- a place that came free belongs to who sleeps, before anybody new
-  if me and redis.call('ZREM', CALLED, me) + redis.call('ZREM', WAITING, me) > 0 then
-    count_sleepers() -- the place kept for it must not stand in its way
+  if me then -- the place kept for it must not stand in its way
+    redis.call('ZREM', CALLED, me)
+    redis.call('ZREM', WAITING, me)
+    count_sleepers()
   end
 end
 
