@@ -165,6 +165,7 @@ async def test_each_of_those_who_were_passed_wakes_as_soon_as_it_has_room(door: 
         for sleeper in sleepers:
             if sleeper.woken.done():
                 door.store.leave(sleeper)
+        await door.told()
     assert woken == [[False, False, True], [True, False, True], [True, True, True], [True, True, True]]
 
 

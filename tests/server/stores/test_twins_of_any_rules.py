@@ -5,6 +5,12 @@ site at which the load may be higher than at others. Compared are each verdict w
 tells, who sleeps and in which order, whom a free place wakes, and both counts after each step.
 
 Changes made by hand to the scripts for these rules, each of which made a test fall, here or beside here:
+a share is in force at one more · at any load · without the places kept for who was called · what it did not ask it
+holds all the same · what was not asked is told when served · and not told when refused · one more of a key sleeps ·
+who was called does not count · every sleeper counts · none does · one more sleeps in all · the key is another's, or
+lost when a sleeper goes to bed, or when it is told anew · a sleeper that has left is kept · the first without room
+lets nobody pass · or is forgotten · who has no room is woken · sleepers wake from the end · a place that was kept in
+vain wakes nobody · the fleet's record is gone, and nobody wakes any more.
 """
 
 from collections.abc import Sequence
