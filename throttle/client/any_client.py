@@ -182,22 +182,33 @@ class _Iterated:
             await made.aclose()
 
 
-class _Call(AbstractAsyncContextManager[Any]):
-    """One call; it may be awaited, entered, or iterated over, as what the client returned may be."""
+class _Call(Coroutine[Any, Any, Any], AbstractAsyncContextManager[Any]):
+    """One call; it may be awaited, made a task, entered, or iterated over, as what the client returned may be."""
 
     def __init__(self, shared: _Shared, host: Host, made: Any, again: Callable[[], Any] | None) -> None:
-        self._shared = shared
-        self._host = host
-        self._again = again
-        self._is_sent = False
-        self._kind: _Made = _Awaited()
-        self._place: Place | None = None
+        self.shared = shared
         self.made = made
-        self.value: Any = None
-        self.error: BaseException | None = None
+        self.again = again
+        self._host = host
+        self._place: Place | None = None
+        self._coroutine: Coroutine[Any, Any, Any] | None = None
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        return self._awaited().__await__()
+        return self._running().__await__()
+
+    def send(self, value: Any) -> Any:  # this and the next two are what makes it a coroutine, for create_task()
+        return self._running().send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._running().throw(*error)
+
+    def close(self) -> None:
+        self._running().close()
+
+    def _running(self) -> Coroutine[Any, Any, Any]:
+        if self._coroutine is None:
+            self._coroutine = self._awaited()
+        return self._coroutine
 
     async def _awaited(self) -> Any:
         try:
@@ -229,20 +240,19 @@ class _Call(AbstractAsyncContextManager[Any]):
                 self._release()
 
     async def _start(self, kind: _Made) -> Any:
-        self._kind = kind
-        shared = self._shared
-        is_replayable = self._again is not None  # by the method's name here, so all are GET to the flow
+        shared, sending = self.shared, _Sending(self, kind)
+        is_replayable = self.again is not None  # by the method's name here, so all are GET to the flow
         try:
             self._place = await drive_async(
-                self._host, self, shared.clock(), shared.clock, method="GET", is_replayable=is_replayable
+                self._host, sending, shared.clock(), shared.clock, method="GET", is_replayable=is_replayable
             )
         finally:
-            if not self._is_sent and isinstance(self.made, Coroutine):
+            if not sending.is_sent and isinstance(self.made, Coroutine):
                 self.made.close()  # it never will be awaited
-        if self.error is not None:
+        if sending.error is not None:
             self._release()
-            raise self.error
-        return self.value
+            raise sending.error
+        return sending.value
 
     def _release(self) -> None:
         place, self._place = self._place, None
@@ -250,23 +260,34 @@ class _Call(AbstractAsyncContextManager[Any]):
             with self._host.lock:
                 self._host.release(place)
 
-    # -- as an attempt
+
+class _Sending:
+    """The call as an attempt: what the client returned is set going, or made again and set going."""
+
+    def __init__(self, call: _Call, kind: _Made) -> None:
+        self._call = call
+        self._kind = kind
+        self.is_sent = False
+        self.value: Any = None
+        self.error: Exception | None = None
 
     async def send(self) -> Answer:
-        if self._is_sent and self._again is not None:
-            self.made = self._again()
-        self._is_sent = True
+        call = self._call
+        if self.is_sent and call.again is not None:
+            call.made = call.again()
+        self.is_sent = True
+        outcome: Any
         try:
-            outcome = self.value = await self._kind.start(self.made)
+            outcome = self.value = await self._kind.start(call.made)
         except Exception as error:
             outcome = self.error = error
-        now = self._shared.clock()
-        answer = self._shared.answer(outcome, now)
+        now = call.shared.clock()
+        answer = call.shared.answer(outcome, now)
         if answer is None and self.error is not None:
             raise self.error
         return answer or Answer(now, 200)
 
     async def discard(self) -> None:
         if self.error is None:
-            await self._kind.drop(self.made)
+            await self._kind.drop(self._call.made)
         self.value = self.error = None
