@@ -53,7 +53,7 @@ def main() -> None:
     if "cost" in found:
         for name, most in ((MODERN.name, 512), (MODERN_SMALL.name, 64)):
             growth = max(found["cost"][name]["growth"])
-            bars.append(Bar(f"growth with {most} MiB, and 50 MiB for acquaintances and caches", most + 50, growth, "MiB"))
+            bars.append(Bar(f"growth with {most} MiB, and 50 for acquaintances and caches", most + 50, growth, "MiB"))
         refusals = ((subject.name, found["cost"][subject.name]["refusals"]) for subject in (PAGE, MODERN))
         bars += [Bar(f"refusals of a person: {name}", 0, count, "") for name, count in refusals]
     if "verdicts" in found and not given.as_browsers:
