@@ -31,6 +31,7 @@ VALUES = st.one_of(
     ),
 )
 HEADERS = st.lists(st.tuples(st.sampled_from(READ), VALUES), max_size=10)
+BROWSER = [(b"user-agent", CHROME.encode()), (b"sec-fetch-mode", b"navigate")]
 EACH_SITE = pytest.mark.parametrize("name", SITES)
 
 
@@ -62,6 +63,7 @@ def test_in_no_form_of_answer_stands_what_a_caller_sent(name: str, agent: bytes,
 
 @given(client=st.text(max_size=200), headers=HEADERS)
 @example(client=MARK.decode("latin-1"), headers=[])
+@example(client="1" * 70_000, headers=[])
 @settings(max_examples=60)
 def test_nor_what_a_server_believes_to_be_the_address(client: str, headers: Headers) -> None:
     asyncio.run(held_to_all(SITES["the page's rules"](), headers, client))
@@ -74,16 +76,16 @@ def test_no_header_of_64_kib_costs_a_millisecond(name: str, piece: bytes) -> Non
     site, whole = SITES[name](), piece * (LARGEST // len(piece))
     for header in READ:
         assert seconds_of_cpu(site, [(header, whole)]) < 0.001, header
-        browser = [(b"user-agent", CHROME.encode()), (header, whole)]
-        assert seconds_of_cpu(site, browser) < 0.001, header
+        assert seconds_of_cpu(site, [*BROWSER, (header, whole)]) < 0.001, header
 
 
 @pytest.mark.parametrize("header", READ)
 @pytest.mark.parametrize("name", ["modern", "behind a proxy", "own lists"])
-def test_no_header_given_thousands_of_times_costs_a_millisecond(name: str, header: bytes) -> None:
+def test_no_header_given_thousands_of_times_costs_two_milliseconds(name: str, header: bytes) -> None:
     value = b"throttle=" + b"A" * 40 if header == b"cookie" else b"10.0.0.2"
     times = LARGEST // (len(header) + len(value) + 4)
-    assert seconds_of_cpu(SITES[name](), [(header, value)] * times) < 0.001
+    assert seconds_of_cpu(SITES[name](), [(header, value)] * times) < 0.002
+    assert seconds_of_cpu(SITES[name](), [*BROWSER, *[(header, value)] * times]) < 0.002
 
 
 @pytest.mark.parametrize("headers", [[b"user-agent"], [b"x-forwarded-for"], READ], ids=["agent", "hops", "every"])
