@@ -150,6 +150,8 @@ def _site_in_sentences(settings: Settings) -> Iterator[str]:
     for what, names in (("callers", settings.banned_callers), ("agents with", settings.banned_agents)):
         if names:
             yield f"Banned, and answered 403: {what} {_listed(names)}."
+    if settings.agent_table is not None:
+        yield f"Robots' names are those in {settings.agent_table}, which is read again when it changes."
     for what, names in (
         ("a known crawler", settings.crawlers),
         ("another robot", settings.bots),

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from throttle.rate_limit_fields import limit_value
 from throttle.retry_after import whole_seconds
 from throttle.server.acquaintances import Acquaintances
+from throttle.server.agent_table_file import AgentTableFile
 from throttle.server.agents import CallerClass
 from throttle.server.agents import classify as classify_agent
 from throttle.server.caller import Classify, Identify, IsWebApi, Rules, Standing
@@ -97,6 +98,7 @@ class ThrottleMiddleware:
         self._verifies_by: tuple[str | None, bool] | None = None
         self._is_own_verifier = verify is not None
         self._tallies: defaultdict[CallerClass, Tally] = defaultdict(Tally)
+        self._agent_table: AgentTableFile | None = None
         self._acquaintances = Acquaintances()
         self._own_secret = secrets.token_bytes(32)
         self._log = RefusalLog()
@@ -105,7 +107,8 @@ class ThrottleMiddleware:
         self._hears_stop_signal = False
         self._looks_for_proxy = 100  # refused browsers; behind a proxy the first already shows it
         self._config: ConfigFile | None = None
-        self._look_at = 0
+        self._look_at = 0.0
+        """when files are looked at again; never, where there are none"""
         if config is None:
             given, named = settings_from({}, os.environ, **settings)
         else:
@@ -148,9 +151,16 @@ class ThrottleMiddleware:
 
     def _use(self, settings: Settings) -> None:
         """Put settings in force, all at once. Hits, load and sleepers stay."""
+        hooks = dict(self._hooks)
+        if settings.agent_table is not None:
+            if hooks["classify"] is not classify_agent:
+                raise ValueError("agent_table= is for the throttle's own classifier, so leave out classify=")
+            if self._agent_table is None or self._agent_table.path != settings.agent_table:
+                self._agent_table = AgentTableFile(settings.agent_table)
+            hooks["classify"] = self._agent_table.classifier.classify
         secret = self._own_secret if settings.cookie_secret is None else settings.cookie_secret.encode()
         self._book = Rulebook(
-            settings, self.store, self._tallies, verify=self._verifier(settings), secret=secret, **self._hooks
+            settings, self.store, self._tallies, verify=self._verifier(settings), secret=secret, **hooks
         )
         if settings.limits.paused:
             self.store.paused = Pause(None, settings.limits.pause_early)
@@ -168,12 +178,16 @@ class ThrottleMiddleware:
             self._verifies = Verifier(settings.crawler_ranges, resolver=resolver, clock=self._clock)
         return self._verifies
 
-    def _reread(self, now: int) -> None:
-        """Look whether the configuration has changed, at most once a second; a broken one changes nothing."""
-        self._look_at = now + MICROSECONDS
-        config = self._config
-        if config is None or not config.has_changed():
-            return
+    def _look(self, now: int) -> None:
+        """Look whether a file has changed, at most once a second; a broken one changes nothing."""
+        if self._agent_table is not None and self._book.settings.agent_table is not None:
+            self._agent_table.look()
+        if self._config is not None and self._config.has_changed():
+            self._reread(self._config)
+        is_watching = self._config is not None or self._book.settings.agent_table is not None
+        self._look_at = now + MICROSECONDS if is_watching else float("inf")
+
+    def _reread(self, config: ConfigFile) -> None:
         was_paused = self._book.settings.limits.paused
         try:
             settings, named = config.load(**self._settings)
@@ -198,8 +212,8 @@ class ThrottleMiddleware:
         if book.is_exempt(scope):
             return await self.app(scope, receive, send)
         now = int(self._clock() * MICROSECONDS + 0.5)
-        if self._config is not None and now >= self._look_at:
-            self._reread(now)
+        if now >= self._look_at:
+            self._look(now)
             book = self._book
         scope["throttle"] = self
         if self.store.paused is not None and (refusal := self._service_paused(book, scope, now)) is not None:
