@@ -93,6 +93,19 @@ Caller = tuple[Rules, Hashes, str, bytes]
 """One request's sender: what is asked of its class; its keys; its address (an IPv4 address, an IPv6 network, or
 «unknown»); its User-Agent, cut to 512 bytes. A bare tuple, since one is made for each request."""
 
+
+class Who(NamedTuple):
+    """Who asks, as far as the throttle knows. Its texts are ours or the operator's, never the caller's."""
+
+    caller_class: CallerClass
+    crawler: str | None
+    """its name, if it is a known crawler"""
+    finding: Finding
+    """what is known beside the agent"""
+    why: str
+    """what decided: the finding, else «web api» or what the agent's class rests on (`agents.WHYS`)"""
+
+
 FORWARDING = frozenset(name.encode() for name in HEADERS)
 
 
@@ -216,6 +229,15 @@ class CallerReader:
         if self._further_keys is None:
             return rules, hashes, address, agent
         return self._further_keys.of(headers, rules, hashes, address, agent, user is not None)
+
+    def who(self, scope: Scope) -> Who:
+        """The same caller, told for people."""
+        rules, _, _, raw = self(scope)
+        agent = self._own_lists(raw) or self._classify(raw)
+        if rules.finding is not Finding.UNKNOWN:
+            return Who(rules.caller_class, agent.crawler, rules.finding, rules.finding.value)
+        why = agent.why if rules.caller_class is agent.caller_class else "web api"
+        return Who(rules.caller_class, agent.crawler, rules.finding, why)
 
     def ignores_a_proxy(self, scope: Scope) -> bool:
         """A request that a proxy may have passed on, whose forwarding header is not believed."""

@@ -22,9 +22,8 @@ from throttle.rate_limit_fields import limit_value
 from throttle.retry_after import whole_seconds
 from throttle.server.acquaintances import Acquaintances
 from throttle.server.agent_table_file import AgentTableFile
-from throttle.server.agents import CallerClass
 from throttle.server.agents import classify as classify_agent
-from throttle.server.caller import Classify, Identify, IsWebApi, Rules, Standing
+from throttle.server.caller import Classify, Identify, IsWebApi, Rules, Standing, Who
 from throttle.server.config import ConfigFile, settings_from
 from throttle.server.cookies import with_cookie
 from throttle.server.deferral import sleep
@@ -43,7 +42,7 @@ from throttle.server.shutdown import on_stop_signal
 from throttle.server.stores import Pause, Store
 from throttle.server.stores.memory import MemoryStore
 from throttle.server.stores.named import store_named
-from throttle.server.tally import Tally
+from throttle.server.tally import Tallies, Tally, counts
 from throttle.server.verify import Verifier
 
 logger = logging.getLogger("throttle")
@@ -97,7 +96,7 @@ class ThrottleMiddleware:
         self._verifies: Verifier | None = verify
         self._verifies_by: tuple[str | None, bool] | None = None
         self._is_own_verifier = verify is not None
-        self._tallies: defaultdict[CallerClass, Tally] = defaultdict(Tally)
+        self._tallies: Tallies = defaultdict(Tally)
         self._agent_table: AgentTableFile | None = None
         self._acquaintances = Acquaintances()
         self._own_secret = secrets.token_bytes(32)
@@ -120,8 +119,15 @@ class ThrottleMiddleware:
         self._dry_run = DryRun(self.store, clock)
 
     def counts(self) -> dict[str, dict[str, Any]]:
-        """What became of the requests, by class: served, slept, hung up, refused by rule; in a dry run, what would."""
-        return {caller_class.value: tally.as_dict() for caller_class, tally in self._tallies.items()}
+        """What became of the requests, by class: served, slept, hung up, refused by rule; in a dry run, what would.
+
+        «findings» has the same for those of whom something was known beside the agent (`Finding`).
+        """
+        return counts(self._tallies)
+
+    def who(self, scope: Scope) -> Who:
+        """Who asks, and what decided: for a request that is being served or refused, wherever its scope is."""
+        return self._book.who(scope)
 
     @property
     def is_enforced(self) -> bool:

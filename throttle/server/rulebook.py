@@ -1,7 +1,6 @@
 """Everything that follows from the settings of a site, compiled; replaced as a whole when they change."""
 
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -25,20 +24,20 @@ from throttle.server.refusal import BANNED
 from throttle.server.rule import LoadRule, Rule
 from throttle.server.settings import PathLimits, Settings
 from throttle.server.stores import Store
-from throttle.server.tally import Tally
+from throttle.server.tally import Tallies
 from throttle.server.verify import Verifier
 
 _BAN = LoadRule(BANNED, at_most=0, sleeping_max=0)  # there is never room
 
 
 class Rulebook:
-    """What is asked of whom. `tallies` holds the counts, by class, and outlives a change of settings."""
+    """What is asked of whom. `tallies` holds the counts, and outlives a change of settings."""
 
     def __init__(
         self,
         settings: Settings,
         store: Store,
-        tallies: defaultdict[CallerClass, Tally],
+        tallies: Tallies,
         *,
         classify: Classify,
         is_web_api: IsWebApi | None = None,
@@ -74,6 +73,7 @@ class Rulebook:
                 self.compiled(caller_class, place, Standing.RULED, is_stack_exempt=False)
         # Bound once: calling an instance costs 60 ns more.
         self.caller = reader.__call__
+        self.who = reader.who
         self.ignores_a_proxy = reader.ignores_a_proxy
         self.is_exempt = Exempt(
             settings.exempt_paths, settings.exempt_prefixes, settings.exempt_preflights, app
@@ -174,7 +174,7 @@ class Rulebook:
             self._store.prepare(rules, tells_quotas=tells),
             wake_rank(caller_class, finding, is_stranger=tells_strangers and not is_acquaintance),
             policy_value([rule for rule in rules if isinstance(rule, Rule)]),
-            self._tallies[caller_class],
+            self._tallies[caller_class, finding],
             finding,
         )
 
