@@ -2,6 +2,7 @@
 
     python benchmarks/flood.py                  about half an hour; makes .venv-peers for the peers first
     python benchmarks/flood.py --quick          a few minutes, rougher
+    python benchmarks/flood.py --minutes 1      so long a flood in each question
     python benchmarks/flood.py --as-browsers    the flood claims to be Chrome
     python benchmarks/flood.py --json           for machines
 
@@ -30,6 +31,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a tenth of the time")
     parser.add_argument("--json", action="store_true", help="results for machines")
     parser.add_argument("--no-peers", action="store_true", help="leave the peers out; runs in this environment")
+    parser.add_argument("--minutes", type=float, help=f"of each flood, in place of {MINUTES:g} (cost) and 1 (verdicts)")
     parser.add_argument("--as-browsers", action="store_true", help="the flood claims to be Chrome")
     parser.add_argument("--only", choices=["cost", "verdicts"])
     parser.add_argument("--child", nargs=2, metavar=("QUESTION", "SUBJECT"), help=argparse.SUPPRESS)
@@ -74,6 +76,7 @@ def in_a_child(question: str, name: str, given: argparse.Namespace) -> Any:
     command = [sys.executable, sys.argv[0], "--child", question, name]
     command += ["--quick"] if given.quick else []
     command += ["--as-browsers"] if given.as_browsers else []
+    command += ["--minutes", str(given.minutes)] if given.minutes else []
     print(f"{question}: {name}", file=sys.stderr)
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
@@ -86,11 +89,12 @@ def child(given: argparse.Namespace) -> None:
     if question == "cost":
         from flooding import cost
 
-        result = cost.flood(name, MINUTES * part, SEED)
+        result = cost.flood(name, given.minutes or MINUTES * part, SEED)
     else:
         from flooding import verdicts
 
-        result = verdicts.flood(name, max(20.0, SECONDS * part), SEED, as_browsers=given.as_browsers)
+        seconds = given.minutes * 60 if given.minutes else max(20.0, SECONDS * part)
+        result = verdicts.flood(name, seconds, SEED, as_browsers=given.as_browsers)
     print(json.dumps(result), flush=True)
     LISTS.cleanup()
     os._exit(0)  # some peers' threads would sweep on

@@ -23,7 +23,7 @@ from throttle.retry_after import whole_seconds
 from throttle.server.acquaintances import Acquaintances
 from throttle.server.agent_table_file import AgentTableFile
 from throttle.server.agents import classify as classify_agent
-from throttle.server.caller import Classify, Identify, IsWebApi, Rules, Standing, Who
+from throttle.server.caller import Caller, Classify, Identify, IsWebApi, Rules, Standing, Who
 from throttle.server.config import ConfigFile, settings_from
 from throttle.server.cookies import with_cookie
 from throttle.server.deferral import sleep
@@ -35,7 +35,7 @@ from throttle.server.processes import warn_of_several
 from throttle.server.refusal import PAUSED, Field, Refusal, messages, refusal_of, required_fields
 from throttle.server.refusal_log import RefusalLog
 from throttle.server.reverse_dns import SystemResolver
-from throttle.server.rule import MICROSECONDS, Deferred, Key, Quota, Refused, Rule, Served
+from throttle.server.rule import MICROSECONDS, Deferred, Hashes, Key, Quota, Refused, Rule, Served, Verdict
 from throttle.server.rulebook import Rulebook
 from throttle.server.settings import Settings, SettingsDict
 from throttle.server.shutdown import on_stop_signal
@@ -209,10 +209,12 @@ class ThrottleMiddleware:
         logger.info("configuration read again from %s", config.path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Who is served at once goes through here and nothing else. No function may be made in it: the variables that
+        # one shares with it cost every request more.
         kind = scope["type"]
-        if kind == "lifespan":
-            return await self.app(scope, self._until_shutdown(receive), send)
         if kind != "http" and kind != "websocket":
+            if kind == "lifespan":
+                receive = self._until_shutdown(receive)
             return await self.app(scope, receive, send)
         book = self._book
         if book.is_exempt(scope):
@@ -222,81 +224,129 @@ class ThrottleMiddleware:
             self._look(now)
             book = self._book
         scope["throttle"] = self
-        if self.store.paused is not None and (refusal := self._service_paused(book, scope, now)) is not None:
-            if not book.enforces:
-                return await self.app(scope, receive, send)
-            return await self._refuse(scope, receive, send, refusal, ())
+        store = self.store
+        if store.paused is not None and (refusal := self._service_paused(book, scope, now)) is not None:
+            return await self._answer_paused(book, scope, receive, send, refusal)
 
         rules, hashes, address, agent = book.caller(scope)
         further = rules.further
         if further is not None and further.acquainted is not None:
             is_known = self._acquaintances.knows(hashes[_CALLER], now, further.acquaintance)
             rules = further.acquainted if is_known else rules
-        verdict = self.store.admit(rules.prepared, hashes, now, rules.rank)
+        answer = store.admit(rules.prepared, hashes, now, rules.rank)
         held: HeldReceive | None = None
-        if not isinstance(verdict, Served):
-            if not isinstance(verdict, Refused):
-                verdict = await verdict
-            if isinstance(verdict, Deferred):
-                if not book.enforces:
-                    serving = self.app(scope, receive, send)
-                    note = partial(self._note_refusal, rules, scope=scope, address=address, agent=agent)
-                    return await self._dry_run.served_meanwhile(verdict, rules, hashes, serving, note)
-                self._hear_stop_signal()
-                rules.tally.slept += 1
-                receive = held = HeldReceive(receive, self._clock())
-                try:
-                    slept = await sleep(
-                        self.store,
-                        verdict,
-                        rules,
-                        hashes,
-                        self._clock,
-                        held,
-                        lambda now: self._service_paused(self._book, scope, now),
-                    )
-                except BaseException:
-                    held.close()
-                    raise
-                if slept is None:
-                    rules.tally.hung_up += 1
-                    return held.close()  # the caller hung up: there is nobody to answer
-                if isinstance(slept, Refusal):
-                    try:
-                        return await self._refuse(scope, receive, send, slept, self._fields(rules, (), held))
-                    finally:
-                        held.close()
-                verdict = slept
-            if isinstance(verdict, Refused):
-                refusal = self._note_refusal(rules, verdict, scope, address, agent)
-                if not book.enforces:
-                    return await self.app(scope, receive, send)
-                try:
-                    fields = self._fields(rules, verdict.quotas, held)
-                    if further is not None and further.gives_cookie:
-                        # It counts when the wait is over: whoever else hammers on the shared key, the wait is true.
-                        fields = (*fields, book.cookie(scope, refusal.retry_after))
-                    return await self._refuse(scope, receive, send, refusal, fields)
-                finally:
-                    if held is not None:
-                        held.close()
+        if isinstance(answer, Served):
+            verdict = answer
+        else:
+            who = rules, hashes, address, agent
+            if type(answer) is Refused:
+                return await self._answer_refused(answer, book, who, scope, receive, send)
+            waited = await self._defer_or_refuse(answer, book, who, scope, receive, send)
+            if waited is None:
+                return None
+            verdict, held = waited
+            if held is not None:
+                receive = held
 
-        place = Place(self.store, send, book.keeps_streams)
+        place = Place(store, send, book.keeps_streams)
         try:
             rules.tally.served += 1
             if verdict.quotas or held is not None:
                 place.fields = self._fields(rules, verdict.quotas, held)
-            answer: Send = place.send
+            send = place.send
             if further is not None:
                 if further.gives_cookie:
-                    answer = with_cookie(answer, book.cookie(scope))
+                    send = with_cookie(send, book.cookie(scope))
                 elif further.acquainted is not None:
                     self._acquaintances.note(hashes[_CALLER], now, further.acquaintance)
-            await self.app(scope, receive, answer)
+            await self.app(scope, receive, send)
         finally:
             place.release()
             if held is not None:
                 held.close()
+
+    async def _defer_or_refuse(
+        self,
+        answer: Refused | Awaitable[Verdict],
+        book: Rulebook,
+        who: Caller,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> tuple[Served, HeldReceive | None] | None:
+        """The verdict that serves, after a sleep or not, and what was received meanwhile; None if all is answered."""
+        rules, hashes, address, agent = who
+        verdict: Verdict | None = answer if isinstance(answer, Refused) else await answer
+        held: HeldReceive | None = None
+        if isinstance(verdict, Deferred):
+            if not book.enforces:
+                serving = self.app(scope, receive, send)
+                note = partial(self._note_refusal, rules, scope=scope, address=address, agent=agent)
+                await self._dry_run.served_meanwhile(verdict, rules, hashes, serving, note)
+                return None
+            held = HeldReceive(receive, self._clock())
+        try:
+            if held is not None and isinstance(verdict, Deferred):
+                verdict = await self._sleep(verdict, rules, hashes, scope, send, held)
+            if isinstance(verdict, Served):
+                return verdict, held
+            if verdict is not None:
+                await self._answer_refused(verdict, book, who, scope, receive, send, held)
+        except BaseException:
+            if held is not None:
+                held.close()
+            raise
+        if held is not None:
+            held.close()
+        return None
+
+    async def _sleep(
+        self, deferred: Deferred, rules: Rules, hashes: Hashes, scope: Scope, send: Send, held: HeldReceive
+    ) -> Served | Refused | None:
+        """The verdict when the wait for room is over; None where the caller hung up, or the site was paused."""
+        self._hear_stop_signal()
+        rules.tally.slept += 1
+        slept = await sleep(
+            self.store,
+            deferred,
+            rules,
+            hashes,
+            self._clock,
+            held,
+            lambda now: self._service_paused(self._book, scope, now),
+        )
+        if slept is None:
+            rules.tally.hung_up += 1  # there is nobody to answer
+        elif isinstance(slept, Refusal):
+            await self._refuse(scope, held, send, slept, self._fields(rules, (), held))
+        return None if isinstance(slept, Refusal) else slept
+
+    async def _answer_paused(
+        self, book: Rulebook, scope: Scope, receive: Receive, send: Send, refusal: Refusal
+    ) -> None:
+        if not book.enforces:
+            return await self.app(scope, receive, send)
+        return await self._refuse(scope, receive, send, refusal, ())
+
+    def _answer_refused(
+        self,
+        verdict: Refused,
+        book: Rulebook,
+        who: Caller,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        held: HeldReceive | None = None,
+    ) -> Awaitable[None]:
+        rules, _, address, agent = who
+        refusal = self._note_refusal(rules, verdict, scope, address, agent)
+        if not book.enforces:
+            return self.app(scope, receive, send)
+        fields = self._fields(rules, verdict.quotas, held)
+        if rules.further is not None and rules.further.gives_cookie:
+            # It counts when the wait is over: whoever else hammers on the shared key, the wait is true.
+            fields = (*fields, book.cookie(scope, refusal.retry_after))
+        return self._refuse(scope, held or receive, send, refusal, fields)
 
     def _fields(self, rules: Rules, quotas: Sequence[Quota], held: HeldReceive | None) -> Sequence[Field]:
         """What the answer tells: RateLimit-Policy and RateLimit, unless switched off, and how long it slept."""

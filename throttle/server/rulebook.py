@@ -81,7 +81,11 @@ class Rulebook:
 
     def status_of(self, reason: str) -> int:
         """The status of a refusal by the rule of that name."""
-        return self._statuses.get(reason) or self._statuses.get(reason.partition(":")[0]) or self._statuses["*"]
+        status = self._statuses.get(reason)
+        if status is None:  # reasons are the rules' names, so there are few
+            status = self._statuses.get(reason.partition(":")[0]) or self._statuses["*"]
+            self._statuses[reason] = status
+        return status
 
     def is_pause_exempt(self, address: str) -> bool:
         packed = packed_address(address.partition("/")[0])
