@@ -66,7 +66,7 @@ def _limits_in_sentences(limits: Limits) -> Iterator[str]:
     if limits.verify_crawlers:
         yield (
             "Crawlers that are verified wait for each other only; one whose name is forged waits for all "
-            "but those, and for room behind everybody else."
+            "but those, and is refused where there is no room."
         )
     yield from _modern_in_sentences(limits)
     if limits.stack_exempt_agents:

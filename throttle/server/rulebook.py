@@ -176,7 +176,7 @@ class Rulebook:
             standing,
             limits,
             self._store.prepare(rules, tells_quotas=tells),
-            wake_rank(caller_class, finding, is_stranger=tells_strangers and not is_acquaintance),
+            wake_rank(caller_class, is_stranger=tells_strangers and not is_acquaintance),
             policy_value([rule for rule in rules if isinstance(rule, Rule)]),
             self._tallies[caller_class, finding],
             finding,
