@@ -4,7 +4,6 @@ Pure ASGI: what belongs to one request lives in one call. A place that was given
 awaiting, because callers hang up and a cancelled await does not finish.
 """
 
-import inspect
 import logging
 import os
 import random as random_module
@@ -15,7 +14,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Unpack
 
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from throttle.rate_limit_fields import limit_value
@@ -23,6 +21,7 @@ from throttle.retry_after import whole_seconds
 from throttle.server.acquaintances import Acquaintances
 from throttle.server.agent_table_file import AgentTableFile
 from throttle.server.agents import classify as classify_agent
+from throttle.server.answer import ResponseHook, answer
 from throttle.server.caller import Caller, Classify, Identify, IsWebApi, Rules, Standing, Who
 from throttle.server.config import ConfigFile, settings_from
 from throttle.server.cookies import with_cookie
@@ -32,7 +31,7 @@ from throttle.server.held_receive import HeldReceive
 from throttle.server.place import Place
 from throttle.server.policy import LOAD_DEFER
 from throttle.server.processes import warn_of_several
-from throttle.server.refusal import PAUSED, Field, Refusal, messages, refusal_of, required_fields
+from throttle.server.refusal import PAUSED, Field, Refusal, refusal_of
 from throttle.server.refusal_log import RefusalLog
 from throttle.server.reverse_dns import SystemResolver
 from throttle.server.rule import MICROSECONDS, Deferred, Hashes, Key, Quota, Refused, Rule, Served, Verdict
@@ -48,8 +47,6 @@ from throttle.server.verify import Verifier
 logger = logging.getLogger("throttle")
 
 _CALLER = int(Key.CALLER)
-
-ResponseHook = Callable[[Scope, Refusal], Response | Awaitable[Response | None] | None]
 
 
 class ThrottleMiddleware:
@@ -233,15 +230,15 @@ class ThrottleMiddleware:
         if further is not None and further.acquainted is not None:
             is_known = self._acquaintances.knows(hashes[_CALLER], now, further.acquaintance)
             rules = further.acquainted if is_known else rules
-        answer = store.admit(rules.prepared, hashes, now, rules.rank)
+        admitted = store.admit(rules.prepared, hashes, now, rules.rank)
         held: HeldReceive | None = None
-        if isinstance(answer, Served):
-            verdict = answer
+        if isinstance(admitted, Served):
+            verdict = admitted
         else:
             who = rules, hashes, address, agent
-            if type(answer) is Refused:
-                return await self._answer_refused(answer, book, who, scope, receive, send)
-            waited = await self._defer_or_refuse(answer, book, who, scope, receive, send)
+            if type(admitted) is Refused:
+                return await self._answer_refused(admitted, book, who, scope, receive, send)
+            waited = await self._defer_or_refuse(admitted, book, who, scope, receive, send)
             if waited is None:
                 return None
             verdict, held = waited
@@ -267,7 +264,7 @@ class ThrottleMiddleware:
 
     async def _defer_or_refuse(
         self,
-        answer: Refused | Awaitable[Verdict],
+        admitted: Refused | Awaitable[Verdict],
         book: Rulebook,
         who: Caller,
         scope: Scope,
@@ -276,7 +273,7 @@ class ThrottleMiddleware:
     ) -> tuple[Served, HeldReceive | None] | None:
         """The verdict that serves, after a sleep or not, and what was received meanwhile; None if all is answered."""
         rules, hashes, address, agent = who
-        verdict: Verdict | None = answer if isinstance(answer, Refused) else await answer
+        verdict: Verdict | None = admitted if isinstance(admitted, Refused) else await admitted
         held: HeldReceive | None = None
         if isinstance(verdict, Deferred):
             if not book.enforces:
@@ -318,7 +315,7 @@ class ThrottleMiddleware:
         if slept is None:
             rules.tally.hung_up += 1  # there is nobody to answer
         elif isinstance(slept, Refusal):
-            await self._refuse(scope, held, send, slept, self._fields(rules, (), held))
+            await answer(slept, scope, held, send, self._fields(rules, (), held), hook=self._response)
         return None if isinstance(slept, Refusal) else slept
 
     async def _answer_paused(
@@ -326,7 +323,7 @@ class ThrottleMiddleware:
     ) -> None:
         if not book.enforces:
             return await self.app(scope, receive, send)
-        return await self._refuse(scope, receive, send, refusal, ())
+        return await answer(refusal, scope, receive, send, hook=self._response)
 
     def _answer_refused(
         self,
@@ -346,7 +343,7 @@ class ThrottleMiddleware:
         if rules.further is not None and rules.further.gives_cookie:
             # It counts when the wait is over: whoever else hammers on the shared key, the wait is true.
             fields = (*fields, book.cookie(scope, refusal.retry_after))
-        return self._refuse(scope, held or receive, send, refusal, fields)
+        return answer(refusal, scope, held or receive, send, fields, hook=self._response)
 
     def _fields(self, rules: Rules, quotas: Sequence[Quota], held: HeldReceive | None) -> Sequence[Field]:
         """What the answer tells: RateLimit-Policy and RateLimit, unless switched off, and how long it slept."""
@@ -403,30 +400,6 @@ class ThrottleMiddleware:
                 "count as one caller."
             )
 
-    async def _refuse(
-        self,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        refusal: Refusal,
-        fields: Sequence[Field],
-    ) -> None:
-        if scope["type"] == "websocket":
-            if "websocket.http.response" not in scope.get("extensions", {}):
-                await receive()  # the connect; a close before the accept makes the server answer 403
-                return await send({"type": "websocket.close", "code": 1013, "reason": refusal.title})
-            await receive()
-            send = _denial(send)
-        if self._response is not None:
-            drawn = self._response(scope, refusal)
-            drawn = await drawn if inspect.isawaitable(drawn) else drawn
-            if drawn is not None:
-                return await drawn(scope, receive, _with_fields(send, [*required_fields(refusal), *fields]))
-        start, body = messages(refusal, scope.get("method", "GET"), scope["headers"], fields)
-        await send(start)
-        await send(body)
-        return None
-
     # The end
 
     def _hear_stop_signal(self) -> None:
@@ -450,25 +423,3 @@ class ThrottleMiddleware:
             return message
 
         return watched
-
-
-def _with_fields(send: Send, fields: Sequence[Field]) -> Send:
-    """Adds the fields that an answer lacks as it is sent: the response itself may be one for many refusals."""
-
-    async def complete(message: Message) -> None:
-        if message["type"].endswith("http.response.start"):
-            present = {name for name, _ in message["headers"]} - {b"set-cookie"}  # a field that may stand twice
-            missing = [field for field in fields if field[0] not in present]
-            message = {**message, "headers": [*message["headers"], *missing]}
-        await send(message)
-
-    return complete
-
-
-def _denial(send: Send) -> Send:
-    """An HTTP answer to a WebSocket's handshake (ASGI's extension «WebSocket Denial Response»)."""
-
-    async def deny(message: Message) -> None:
-        await send({**message, "type": f"websocket.{message['type']}"})
-
-    return deny
