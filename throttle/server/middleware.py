@@ -206,8 +206,7 @@ class ThrottleMiddleware:
         logger.info("configuration read again from %s", config.path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Who is served at once goes through here and nothing else. No function may be made in it: the variables that
-        # one shares with it cost every request more.
+        # Who is served at once goes through here and nothing else: every line is in the way of every request.
         kind = scope["type"]
         if kind != "http" and kind != "websocket":
             if kind == "lifespan":
