@@ -1,7 +1,7 @@
 # Two commands set everything up on a machine with Python 3.11 or later and nothing else:
 #   make demo    the site behind the throttle, crawled for half a minute, then served until Ctrl-C
 #   make test    ruff, mypy and all tests
-# Besides: make long (the tests' long counts), make clean.
+# Besides: make long (the tests' long counts, and fuzzing where atheris is installed), make clean.
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -18,6 +18,7 @@ test: lint
 
 long: $(STAMP)
 	@THROTTLE_LONG=1 $(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m tests.hostile.fuzz --runs 200000
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .

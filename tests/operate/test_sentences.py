@@ -44,6 +44,7 @@ OTHER: dict[str, Any] = {
     "count_streams": True,
     "need_fetch_metadata": True,
     "verify_crawlers": False,
+    "agent_table": "agents.txt",
     "crawler_ranges": "lists",
     "reverse_dns": False,
     "load_is_asked_last": True,

@@ -23,6 +23,7 @@ from throttle.operate.replay.replay import STATIC_EXTENSIONS, Replay
 from throttle.operate.replay.report import document, pseudonyms
 from throttle.operate.replay.requirement import RequirementError, requirement
 from throttle.operate.replay.text import text
+from throttle.server.agent_table import TableError
 from throttle.server.config import ConfigError, load
 from throttle.server.settings import Settings
 
@@ -64,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     try:
         return _run(arguments)
-    except (InputError, FormatError, ConfigError, RequirementError) as error:
+    except (InputError, FormatError, ConfigError, RequirementError, TableError) as error:
         print(f"throttle replay: {error}", file=sys.stderr)
         return WRONG_USAGE
 

@@ -66,7 +66,7 @@ def _limits_in_sentences(limits: Limits) -> Iterator[str]:
     if limits.verify_crawlers:
         yield (
             "Crawlers that are verified wait for each other only; one whose name is forged waits for all "
-            "but those, and for room behind everybody else."
+            "but those, and is refused where there is no room."
         )
     yield from _modern_in_sentences(limits)
     if limits.stack_exempt_agents:
@@ -150,6 +150,8 @@ def _site_in_sentences(settings: Settings) -> Iterator[str]:
     for what, names in (("callers", settings.banned_callers), ("agents with", settings.banned_agents)):
         if names:
             yield f"Banned, and answered 403: {what} {_listed(names)}."
+    if settings.agent_table is not None:
+        yield f"Robots' names are those in {settings.agent_table}, which is read again when it changes."
     for what, names in (
         ("a known crawler", settings.crawlers),
         ("another robot", settings.bots),

@@ -32,8 +32,11 @@ class Place:
 
     def send(self, message: Message) -> Awaitable[None]:
         if message["type"] in STARTS:
-            if not self._keeps_streams and _is_stream(message):
-                self.release()
+            if not self._keeps_streams:
+                headers = message.get("headers")
+                # Most answers begin with their length, as Starlette's do; who has one is no stream.
+                if not (headers and headers[0][0] == b"content-length") and _is_stream(message):
+                    self.release()
             if self.fields:
                 # A new message: the application may send its own again.
                 message = {**message, "headers": [*message.get("headers", ()), *self.fields]}

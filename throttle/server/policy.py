@@ -237,7 +237,7 @@ def bot_throttle(
     if caller_class.is_known_crawler:
         yield from rapid_fire_by_last_hit("lone_crawler", limits.lone_crawler_seconds, Key.ADDRESS_AND_CRAWLER)
         yield from all_crawlers(limits, finding)
-        yield load_defer(limits, is_acquaintance=is_acquaintance)
+        yield load_defer(limits, finding, is_acquaintance=is_acquaintance)
     elif caller_class.is_assumed_bot:
         yield load_defer(limits, is_acquaintance=is_acquaintance)
 
@@ -301,23 +301,26 @@ def rapid_fire_by_hit_stack(seconds: float, hits: int, key: Key, name: str = "hi
     return Rule(name, at_most=hits, seconds=seconds, key=key, holds_refused=True)
 
 
-def load_defer(limits: Limits, *, is_acquaintance: bool = False) -> LoadRule:
+def load_defer(limits: Limits, finding: Finding = Finding.UNKNOWN, *, is_acquaintance: bool = False) -> LoadRule:
     """Fewer than `load_max` others are running; if not, sleep, unless too many sleep already, and ask again.
 
     Where acquaintances are told from strangers, the last third of the places and of the beds is kept for the former.
+    Who is forged never sleeps: it would take a bed from an honest crawler, or a place as it wakes.
     """
     at_most, sleeping_max = limits.load_max, limits.sleeping_max
     if limits.acquaintance_visits is not None and not is_acquaintance:
         at_most, sleeping_max = at_most - at_most // 3, sleeping_max - sleeping_max // 3
+    if finding is Finding.FORGED:
+        sleeping_max = 0
     return LoadRule(LOAD_DEFER, at_most, sleeping_max, limits.sleepers_per_network)
 
 
-def wake_rank(caller_class: CallerClass, finding: Finding = Finding.UNKNOWN, *, is_stranger: bool = False) -> int:
-    """Who wakes first when there is room: API clients and feed readers (0), known crawlers (1), forged ones (2).
+def wake_rank(caller_class: CallerClass, *, is_stranger: bool = False) -> int:
+    """Who wakes first when there is room: API clients and feed readers (0), known crawlers (1).
 
     All strangers come after all acquaintances, where they are told apart.
     """
-    rank = 2 if finding is Finding.FORGED else int(caller_class.is_known_crawler)
+    rank = int(caller_class.is_known_crawler)
     return rank + STRANGER if is_stranger else rank
 
 

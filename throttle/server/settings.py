@@ -59,6 +59,8 @@ class Settings:
     - `banned_callers`, `banned_agents`: those that are answered 403 and nothing else.
     - `api_paths`: who asks for such a path, or below it, is an API client, whatever its agent.
     - `crawlers`, `bots`, `browsers`: parts of agents (in any case) that decide the class before the lists do.
+    - `agent_table`: a file with the names of robots, in the form of `agent_table.txt`, in place of the shipped one; it
+      is read again when it changes, and a broken one changes nothing.
     - `crawler_ranges`: a directory with the lists of crawlers' addresses, which `throttle ranges` downloads;
       `reverse_dns`: ask DNS who a crawler is. Both matter only where the limits say `verify_crawlers`.
     - `status`: the status of refusals, one for all or by reason (`REASONS`), such as `{"hit_stack": 429}`; else 503.
@@ -86,6 +88,7 @@ class Settings:
     crawlers: Sequence[str] = ()
     bots: Sequence[str] = ()
     browsers: Sequence[str] = ()
+    agent_table: str | None = None
     crawler_ranges: str | None = None
     reverse_dns: bool = True
     status: int | Mapping[str, int] = 503
@@ -101,8 +104,10 @@ class Settings:
         for name in ("enforce", "exempt_preflights", "rate_limit_fields", "count_streams", "reverse_dns"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name}={getattr(self, name)!r}: True or False is needed")
-        if self.crawler_ranges is not None and not (isinstance(self.crawler_ranges, str) and self.crawler_ranges):
-            raise ValueError(f"crawler_ranges={self.crawler_ranges!r}: the path of a directory is needed")
+        for name, what in (("crawler_ranges", "directory"), ("agent_table", "file")):
+            path = getattr(self, name)
+            if path is not None and not (isinstance(path, str) and path):
+                raise ValueError(f"{name}={path!r}: the path of a {what} is needed")
         for name in ("trusted_proxies", "exempt_callers", "banned_callers"):
             Networks(getattr(self, name), name)
         for limits in (self.limits, *(one.limits for one in self.path_limits)):
@@ -164,6 +169,7 @@ class SettingsDict(TypedDict, total=False):
     crawlers: Sequence[str]
     bots: Sequence[str]
     browsers: Sequence[str]
+    agent_table: str | None
     crawler_ranges: str | None
     reverse_dns: bool
     status: int | Mapping[str, int]
