@@ -12,9 +12,10 @@ import trio
 import trio.testing
 
 from tests import virtual_clock
+from throttle.client import polite_hosts
 from throttle.client.answer import Answer
 from throttle.client.driver import AsyncBell, Bell, drive, drive_async
-from throttle.client.host import Host
+from throttle.client.host import Host, HostStats
 from throttle.client.pace_aimd import AimdPace
 
 LONG = 1e6  # seconds
@@ -167,3 +168,17 @@ def test_the_host_is_locked_when_it_is_touched_and_never_while_anything_waits(is
         place = drive(host, attempt, 0.0, lambda: 1.0, method="GET", is_replayable=True)
     host.release(place)
     assert host.in_flight.count == 0
+
+
+def test_stats_are_taken_under_the_lock_too() -> None:
+    hosts = polite_hosts()
+    host = hosts.host("example.org", 0.0)
+    host.lock = lock = Lock()  # type: ignore[assignment]
+    stats = host.stats
+
+    def stats_under_lock(now: float) -> HostStats:
+        assert lock.depth == 1
+        return stats(now)
+
+    host.stats = stats_under_lock  # type: ignore[method-assign]
+    assert list(hosts.stats(0.0)) == ["example.org"]
