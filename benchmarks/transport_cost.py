@@ -21,7 +21,7 @@ from benchmarks.loopback_farm import farm
 from throttle.client import Rates
 
 REQUESTS = 500
-ROUNDS = 31
+ROUNDS = 15
 # Nobody waits for this pace, and it is not at its end, either.
 FAST = Rates(start=1e6, most=1e7)
 FIELDS = {
