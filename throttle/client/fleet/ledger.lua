@@ -13,7 +13,7 @@
 --          once   12 what was learned   13 refusals in a row   14 news for all, or ''   15 … what was seen, oldest first
 local SPAN = 0.15 -- seconds' worth of requests that a lease holds, and at least one
 local SCOUT = 5000000 -- µs after which a scout that tells nothing is taken for lost
-local STEERS = 2000000 -- µs for which one who steers is not replaced
+local STEERS = 4000000 -- µs for which one who steers is not replaced
 local WORKER = 60000000 -- µs after which a worker that says nothing no longer counts
 local SEEN = 400 -- reports that are kept for one who steers
 local KEPT = 86400 -- seconds; housekeeping
@@ -74,7 +74,7 @@ if rest > 0 then
   if is_first or not rests then
     if is_first or is_told then
       rest_until = rests and math.max(rest_until, now + rest) or now + rest
-      cut, era, rests, news = now, era + 1, true, 'rest'
+      cut, era, rests, turn, news = now, era + 1, true, rest_until, 'rest' -- all leases are void
     end
   elseif is_told and now + rest > rest_until then
     rest_until, news = now + rest, 'rest'
@@ -97,7 +97,7 @@ if want > 0 then
   elseif now < scout then
     ask_again = scout - now
   else
-    count, is_scout, scout = 1, 1, now + SCOUT
+    count, is_scout, scout, turn = 1, 1, now + SCOUT, math.max(turn, now) + gap
   end
 end
 

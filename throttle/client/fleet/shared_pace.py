@@ -3,7 +3,7 @@
 **The rate is one, and one worker steers it.** Each worker notes what its host's pace is told (sent, served, dropped)
 and tells the ledger with its next call. One of them, whichever asks first, is handed what all saw; an ordinary pace
 hears it there in order of time, as if one process had sent everything, and says the rate for all. When that worker is
-gone, after 2 s another begins with what the first had learned.
+gone, after 4 s another begins with what the first had learned.
 
 **A lease is a stretch of time** of 0.15 s at the rate, or one request where the rate is slow. Stretches follow each
 other, so everybody who wants to send gets the same in turn, the sum is as even as one process would send, and nothing
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 ALONE = 0.9
 """the part of its share that a worker without the ledger sends at most"""
-REPORT = 1.0
+REPORT = 2.0
 """seconds after which what was seen is told, if no lease was wanted meanwhile"""
-BEAT = 0.5
-"""seconds between the calls of one who steers"""
+BEAT, BEAT_MAX = 0.5, 2.0
+"""seconds between the calls of one who steers; more where requests are rarer"""
 REST, REST_REQUESTS = 0.5, 1.5
 """a refusal without a wait told: so many seconds, and requests' time, until the steering pace has said it"""
 RECENTLY = 1.0
@@ -219,7 +219,7 @@ class SharedPace:
             due = self._sightings[0][1] + REPORT
         if self._steering is not None:
             if not self._is_idle:
-                due = min(due, self._called_at + BEAT)
+                due = min(due, self._called_at + max(BEAT, min(BEAT_MAX, 1 / self._rate)))
             settles = self._steering.settles_at
             if settles is not None:
                 due = min(due, max(settles, self._called_at + 0.01))
