@@ -86,6 +86,6 @@ def worker(
     """One process with its tasks."""
     pace = SharedPace("example.org", f"worker-{number}", own, post=ledger.post, look_at=ledger.look_at)
     host = Host("example.org", pace, clockwork.now, random, bucket=pace.bucket)
-    pace.attach(host)
+    pace.host = host
     ledger.workers.append(pace)
     return FlowClient(clockwork, site, host, number, work, start)

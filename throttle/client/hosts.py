@@ -3,11 +3,15 @@
 from collections.abc import Callable, Mapping
 from random import Random
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from throttle.client.events import Event
 from throttle.client.host import Host, HostStats, Politeness
 from throttle.client.host_key import HostKey
 from throttle.client.pace import Pace
+
+if TYPE_CHECKING:
+    from throttle.client.fleet.redis_fleet import RedisFleet
 
 
 class Hosts:
@@ -24,6 +28,7 @@ class Hosts:
         per_host: Mapping[str, Callable[[], Pace]] | None = None,
         key: Callable[[str], str] | None = None,
         hosts_max: int = 10_000,
+        shared: "RedisFleet | None" = None,
         politeness: Politeness | None = None,
         on_event: Callable[[Event], None] | None = None,
         random: Random | None = None,
@@ -33,6 +38,7 @@ class Hosts:
         self._per_host = dict(per_host or {})  # other paces, by key
         self._key = key or HostKey()
         self._hosts_max = hosts_max
+        self._shared = shared
         self._politeness = politeness or Politeness()
         self._on_event = on_event
         self._random = random or Random()
@@ -47,10 +53,29 @@ class Hosts:
         if host is None:
             if len(self._by_key) >= self._hosts_max:
                 self._drop_one(now)
-            pace = self._per_host.get(key, self._pace)()
-            host = Host(key, pace, now, self._random, politeness=self._politeness, on_event=self._on_event)
+            host = self._new_host(key, now)
         self._by_key[key] = host
         return host
+
+    def _new_host(self, key: str, now: float) -> Host:
+        make = self._per_host.get(key, self._pace)
+        if self._shared is None:
+            return Host(key, make(), now, self._random, politeness=self._politeness, on_event=self._on_event)
+        pace = self._shared.pace(key, make)
+        pace.host = Host(
+            key, pace, now, self._random, bucket=pace.bucket, politeness=self._politeness, on_event=self._on_event
+        )
+        return pace.host
+
+    @property
+    def has_company(self) -> bool:
+        """There is somebody to tell at the end."""
+        return self._shared is not None
+
+    def close(self) -> None:
+        """Nothing more is sent from here: tell those with whom a pace is shared."""
+        if self._shared is not None:
+            self._shared.close()
 
     def stats(self, now: float) -> dict[str, HostStats]:
         """By key; the longest unasked first."""
@@ -60,4 +85,6 @@ class Hosts:
         for key, host in self._by_key.items():
             if host.is_idle and host.rest_left(now) == 0.0 and host.stopped is None:
                 del self._by_key[key]
+                if self._shared is not None:
+                    self._shared.leave(key)
                 return

@@ -4,6 +4,7 @@
 counts against no time-out of the client's, and a pool has a connection for whoever gets to it.
 """
 
+import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -108,6 +109,7 @@ class BothTransports:
             raise TypeError(f"{', '.join(sorted(inner))}: give these to what `transport` makes, it makes every pool")
         limits = inner.get("limits")
         self.hosts = table_of_hosts(hosts, settings)
+        self._has_own_hosts = hosts is None
         self.clock = clock
         self.pools: Pools[Any] = Pools(
             (lambda origin: transport())
@@ -143,6 +145,8 @@ class AsyncTransport(BothTransports):
         """Every pool is closed; what is open in one fails."""
         for transport in self.pools.all():
             await transport.aclose()
+        if self._has_own_hosts and self.hosts.has_company:
+            await asyncio.to_thread(self.hosts.close)
 
 
 class Transport(BothTransports):
@@ -167,6 +171,8 @@ class Transport(BothTransports):
         """Every pool is closed; what is open in one fails."""
         for transport in self.pools.all():
             transport.close()
+        if self._has_own_hosts:
+            self.hosts.close()
 
 
 def _is_replayable(transport: BothTransports, request: Any) -> bool:

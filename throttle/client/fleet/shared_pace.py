@@ -7,7 +7,7 @@ gone, after 4 s another begins with what the first had learned.
 
 **A lease is a stretch of time** of 0.15 s at the rate, or one request where the rate is slow. Stretches follow each
 other, so everybody who wants to send gets the same in turn, the sum is as even as one process would send, and nothing
-is hoarded: what is not used is void a second after it was due. The stretch of a worker that was killed passes by itself.
+is hoarded: what is not used is void a second after it was due. The stretch of a killed worker passes by itself.
 
 **A refusal rests the fleet.** It voids all leases, is told to all at once, and afterwards one scout leaves, from one
 worker. Until a worker has heard of the rest (a message), it may go on with the lease it holds.
@@ -78,7 +78,7 @@ class SharedPace:
         self._quota = QuotaPace()
         self._is_known = False  # the ledger has answered once
         self.bucket = LeaseBucket(self._rate, self._is_empty)
-        self._host: Host | None = None
+        self.host: Host | None = None
         self._calling: Call | None = None
         self._is_urgent = False
         self._is_asked = False  # a request stands before the empty bucket
@@ -91,9 +91,6 @@ class SharedPace:
         self._sent_lately: deque[float] = deque(maxlen=1000)
         self._called_at = float("-inf")
         self._timer = float("inf")
-
-    def attach(self, host: "Host") -> None:
-        self._host = host
 
     # -- the pace of this worker's host
 
@@ -166,7 +163,7 @@ class SharedPace:
 
     def look(self, now: float) -> None:
         """Call the ledger, if there is a reason."""
-        if self._host is None or self._calling is not None or self._alone is not None:
+        if self.host is None or self._calling is not None or self._alone is not None:
             return
         want = self._wanted(now)
         ended = self._ended()
@@ -192,11 +189,11 @@ class SharedPace:
         self._post(self, call)
 
     def _wanted(self, now: float) -> int:
-        assert self._host is not None
-        waiting = self._host.in_flight.waiting
+        assert self.host is not None
+        waiting = self.host.in_flight.waiting
         if now < self._not_before or not self.bucket.is_soon_spent(now):
             return 0
-        if self._host.breaker.is_resting and (now < self._host.breaker.rest_until or self._host.breaker.scout_is_out):
+        if self.host.breaker.is_resting and (now < self.host.breaker.rest_until or self.host.breaker.scout_is_out):
             return 0
         if not waiting and not self._is_asked:
             return 0
@@ -206,8 +203,8 @@ class SharedPace:
 
     def _ended(self) -> bool:
         """The fleet's scout was this worker's, and has passed the gate."""
-        assert self._host is not None
-        was, self._was_resting = self._was_resting, self._host.breaker.is_resting
+        assert self.host is not None
+        was, self._was_resting = self._was_resting, self.host.breaker.is_resting
         return was and not self._was_resting
 
     def _is_due(self, now: float) -> bool:
@@ -227,12 +224,12 @@ class SharedPace:
 
     @property
     def _is_idle(self) -> bool:
-        return self._host is None or self._host.is_idle
+        return self.host is None or self.host.is_idle
 
     def _timed(self, now: float) -> None:
         """See that `look` is called when something is due."""
         due = self._due_at()
-        if self._host is not None and self._host.in_flight.waiting and now < self._not_before:
+        if self.host is not None and self.host.in_flight.waiting and now < self._not_before:
             due = min(due, self._not_before)
         if due < self._timer - 1e-6:
             self._timer = due
@@ -305,15 +302,15 @@ class SharedPace:
 
     def _rest(self, era: int, row: int, rest: float | None, now: float) -> None:
         """The fleet rests, for `rest` seconds more or until a scout has passed; or (None) it does not."""
-        assert self._host is not None
+        assert self.host is not None
         is_new, self._era, self._row = era > self._era, era, row
-        breaker = self._host.breaker
+        breaker = self.host.breaker
         if rest is None:
             if breaker.is_resting and self._drop is None:
-                self._host.told_to_go_on()
+                self.host.told_to_go_on()
                 self._was_resting = False
         elif is_new or not breaker.is_resting or breaker.rest_until < now + rest:
-            self._host.told_to_rest(now, rest, is_cut=is_new)
+            self.host.told_to_rest(now, rest, is_cut=is_new)
             self._was_resting = True
 
     # -- without the ledger
@@ -326,7 +323,11 @@ class SharedPace:
         share = ALONE * self._rate / self.workers
         if self._is_known:
             self._alone = AimdPace(
-                rate=share, rate_min=share / 16, rate_max=share, increase=share / 60, in_flight_max=int(self._slots) or 1
+                rate=share,
+                rate_min=share / 16,
+                rate_max=share,
+                increase=share / 60,
+                in_flight_max=int(self._slots) or 1,
             )
         else:
             self._alone = self._first or self._own()
@@ -353,5 +354,5 @@ class SharedPace:
         return Call(self.name, self.worker, -1, now, self._sightings, rate=self._rate, slots=self._slots)
 
     def _wake(self) -> None:
-        if self._host is not None and self._host.in_flight.waiting:
-            self._host.in_flight.wake_next()
+        if self.host is not None and self.host.in_flight.waiting:
+            self.host.in_flight.wake_next()
