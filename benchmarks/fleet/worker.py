@@ -12,8 +12,7 @@ from throttle.client.httpx2 import AsyncThrottledTransport
 
 async def crawl(url: str, shared: str, name: str, tasks: int, seconds: float) -> None:
     fleet = RedisFleet(shared) if shared else None
-    options = {} if fleet is None else {"shared": fleet}
-    transport = AsyncThrottledTransport(**options)
+    transport = AsyncThrottledTransport() if fleet is None else AsyncThrottledTransport(shared=fleet)
     async with httpx2.AsyncClient(transport=transport, headers={"x-worker": name}) as client:
 
         async def task() -> None:
@@ -26,7 +25,9 @@ async def crawl(url: str, shared: str, name: str, tasks: int, seconds: float) ->
         for one in running:
             one.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        print(fleet.calls if fleet is not None else 0, flush=True)
+    if fleet is not None:
+        fleet.close()
+    print(fleet.calls if fleet is not None else 0, flush=True)
 
 
 def main() -> None:

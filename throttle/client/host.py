@@ -96,7 +96,7 @@ class Host:
         self._cut_at = float("-inf")  # when the last first refusal of a series was read
         self._drops_in_a_row = 0
         self._failures_in_a_row = 0
-        self._has_served = False
+        self.has_served = False
         self._rate_told = pace.rate
         self._latencies: deque[float] = deque(maxlen=self.politeness.latencies_kept)
         self._statuses: Counter[int | Failure] = Counter()
@@ -234,7 +234,7 @@ class Host:
     # -- inside
 
     def _served(self, place: Place, now: float) -> None:
-        self._has_served = True
+        self.has_served = True
         if place.is_scout or not self.breaker.is_resting:
             self._drops_in_a_row = 0
         self._latencies.append(now - place.sent_at)
@@ -259,7 +259,7 @@ class Host:
         self.bucket.drain(now)
         self._tell(Dropped(self.name, now, _name(answer.status), answer.retry_after))
         self._tell(Rested(self.name, now, seconds))
-        if not self._has_served and self._drops_in_a_row >= self.politeness.wall_after:
+        if not self.has_served and self._drops_in_a_row >= self.politeness.wall_after:
             self._stop(now, f"{self._drops_in_a_row} refusals in a row and nothing ever served")
 
     def _block_reason(self, answer: Answer) -> str | None:

@@ -45,9 +45,11 @@ class Learned:
         return self.burst == 0.0 or (0.0 < self.low <= self.rate <= self.high and 1.0 <= self.burst <= RATE_MAX)
 
     def aged(self, halvings: float) -> "Learned":
-        """As sure as it still is: for each halving the bounds lie twice as far out, until it is only a rate borne."""
+        """As sure as it still is: with each halving a rate that was borne is half of it, and a limit's bounds lie twice
+        as far out; once they are apart by a factor of two either way, half of it is a rate borne.
+        """
         if not self.is_limit:
-            return self
+            return Learned(max(RATE_MIN, self.rate / 2.0**halvings))
         wider = 2.0**halvings
         low, high = self.rate - wider * (self.rate - self.low), self.rate + wider * (self.high - self.rate)
         if low < self.rate / 2 or high > 2 * self.rate:
@@ -73,4 +75,4 @@ def start_from(pace: Pace, learned: Learned) -> None:
     if isinstance(pace, Learner):
         pace.recall(learned)
     else:
-        pace.rate = learned.rate
+        pace.rate = min(learned.rate, getattr(pace, "rate_max", learned.rate))

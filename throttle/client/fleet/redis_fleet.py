@@ -51,7 +51,8 @@ class RedisFleet:
         self._listening = redis.Redis.from_url(url, **options | {"socket_timeout": None})
         self.calls = 0
         """that the server has answered"""
-        self._seats: dict[str, _Seat] = {}
+        self._seats: dict[str, list[_Seat]] = {}
+        self._made = 0
         self._changed = threading.Condition()
         self._posted: list[tuple[_Seat | None, Call]] = []
         self._timers: list[tuple[float, int, _Seat]] = []
@@ -63,15 +64,16 @@ class RedisFleet:
     def pace(self, host: str, own: Callable[[], Pace]) -> SharedPace:
         """This process's part in the pace of `host`; `own` makes one from nothing."""
         seat = _Seat()
+        self._made += 1
         seat.pace = SharedPace(
             host,
-            self.worker,
+            f"{self.worker}:{self._made}",
             own,
             post=lambda _, call: self._post(seat, call),
             look_at=lambda _, at: self._look_at(seat, at),
         )
         with self._changed:
-            self._seats[host] = seat
+            self._seats.setdefault(host, []).append(seat)
             if not self._threads:
                 self._threads = [
                     threading.Thread(target=run, name=f"throttle-{name}", daemon=True)
@@ -83,24 +85,30 @@ class RedisFleet:
                 seat.pace.failed(time.monotonic())
         return seat.pace
 
-    def leave(self, host: str) -> None:
-        """This process sends nothing more to it."""
+    def leave(self, pace: SharedPace) -> None:
+        """Nothing more is sent by it."""
         with self._changed:
-            seat = self._seats.pop(host, None)
-            if seat is not None:
-                self._posted.append((None, seat.pace.bye(time.monotonic())))
-                self._changed.notify()
+            left = [seat for seat in self._seats.get(pace.name, ()) if seat.pace is not pace]
+            if left:
+                self._seats[pace.name] = left
+            else:
+                self._seats.pop(pace.name, None)
+            self._posted.append((None, pace.bye(time.monotonic())))
+            self._changed.notify()
 
     def close(self) -> None:
         """Leave everywhere; waits for the server, at most a time-box or two."""
-        for host in list(self._seats):
-            self.leave(host)
+        for seat in self._all():
+            self.leave(seat.pace)
         with self._changed:
             self._is_closing = True
             self._changed.notify()
         for thread in self._threads[:1]:
             thread.join()
         self._server.close()  # the listener closes its own, within a second
+
+    def _all(self) -> list["_Seat"]:
+        return [seat for seats in list(self._seats.values()) for seat in seats]
 
     # -- in the driver's thread
 
@@ -185,7 +193,7 @@ class RedisFleet:
         self._tell_failed()
 
     def _tell_failed(self) -> None:
-        for seat in list(self._seats.values()):
+        for seat in self._all():
             seat.tell(lambda pace: pace.failed(time.monotonic()))
 
     def _look_again(self) -> None:
@@ -195,7 +203,7 @@ class RedisFleet:
             return
         self._is_up = True
         logger.warning("the shared pace's server is back")
-        for seat in list(self._seats.values()):
+        for seat in self._all():
             seat.tell(lambda pace: pace.back(time.monotonic()))
 
     # -- in the listening thread
@@ -221,8 +229,7 @@ class RedisFleet:
             news = news_from(data.decode())
         except ValueError:
             return  # somebody else's
-        seat = self._seats.get(news.host)
-        if seat is not None:
+        for seat in self._seats.get(news.host, ()):
             seat.tell(lambda pace: pace.heard(news, time.monotonic()))
 
 
