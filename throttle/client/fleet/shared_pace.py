@@ -114,6 +114,7 @@ class SharedPace:
         if self._alone is not None:
             self._alone.sent(now, height)
             return
+        self._is_asked = False
         self._sent_lately.append(now)
         self._see(["sent", now, height])
         self.look(now)
@@ -148,6 +149,10 @@ class SharedPace:
             self.look(now)
         self._timed(now)
         return rest
+
+    @property
+    def is_steering(self) -> bool:
+        return self._steering is not None
 
     def learned(self) -> Learned:
         """For those who remember."""
@@ -190,16 +195,17 @@ class SharedPace:
 
     def _wanted(self, now: float) -> int:
         assert self.host is not None
-        waiting = self.host.in_flight.waiting
+        waiting = max(self.host.in_flight.waiting, int(self._is_asked))
+        left = self.bucket.left(now)
+        if waiting <= left:
+            return 0
         if now < self._not_before or not self.bucket.is_soon_spent(now):
             return 0
         if self.host.breaker.is_resting and (now < self.host.breaker.rest_until or self.host.breaker.scout_is_out):
             return 0
-        if not waiting and not self._is_asked:
-            return 0
         while self._sent_lately and self._sent_lately[0] <= now - RECENTLY:
             self._sent_lately.popleft()
-        return max(1, waiting, len(self._sent_lately))
+        return max(waiting, len(self._sent_lately)) - left
 
     def _ended(self) -> bool:
         """The fleet's scout was this worker's, and has passed the gate."""
