@@ -16,7 +16,7 @@ class Outcome:
     processes: int
 
     def between(self, start: float, end: float) -> list[Hit]:
-        """Seconds since the first process was started."""
+        """Seconds since all were there."""
         return [hit for hit in self.hits if start <= hit.at - self.began < end]
 
     def jain(self, hits: list[Hit], workers: list[str]) -> float:
@@ -29,32 +29,30 @@ Disturbance = Callable[[list[asyncio.subprocess.Process]], Awaitable[None]]
 
 
 async def outcome(
-    site: Site,
-    shared: str,
-    processes: int,
-    seconds: float,
-    *,
-    tasks: int = 16,
-    disturb: Disturbance | None = None,
+    site: Site, shared: str, processes: int, seconds: float, *, tasks: int = 16, disturb: Disturbance | None = None
 ) -> Outcome:
-    """`disturb` runs beside them, and may kill."""
-    began = asyncio.get_running_loop().time()
+    """`seconds` are counted once all of them have sent a request; `disturb` runs beside them then, and may kill."""
     running = [
         await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "benchmarks.fleet.worker", f"http://127.0.0.1:{site.port}/"),
-            *("--shared", shared, "--name", str(number), "--tasks", str(tasks), "--seconds", str(seconds)),
+            *("--shared", shared, "--name", str(number), "--tasks", str(tasks)),
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
         for number in range(processes)
     ]
-    disturbing = asyncio.create_task(disturb(running)) if disturb is not None else None
     try:
-        said = [(await process.communicate())[0] for process in running]
+        async with asyncio.timeout(60):
+            await site.all_have_come(processes)
+        began = asyncio.get_running_loop().time()
+        disturbing = asyncio.create_task(disturb(running)) if disturb is not None else None
+        await asyncio.sleep(seconds)
+        said = [(await process.communicate(b""))[0] for process in running]  # it ends their standard input
+        if disturbing is not None:
+            await disturbing
     finally:
         for process in running:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-    if disturbing is not None:
-        await disturbing
     return Outcome(site.hits, began, sum(int(text) for text in said if text.strip()), processes)

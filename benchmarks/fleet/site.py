@@ -25,6 +25,8 @@ class Site:
         self.port = 0
         self._level = burst
         self._updated = 0.0
+        self._workers: set[str] = set()
+        self._came = asyncio.Event()
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self) -> "Site":
@@ -37,12 +39,20 @@ class Site:
         assert self._server is not None
         self._server.close()
 
+    async def all_have_come(self, workers: int) -> None:
+        while len(self._workers) < workers:
+            self._came.clear()
+            await self._came.wait()
+
     def answer(self, worker: str) -> bytes:
         now = asyncio.get_running_loop().time()
         self._level = min(self.burst, self._level + self.rate * (now - self._updated))
         self._updated = now
         served = self._level >= 1
         self._level -= served
+        if worker not in self._workers:
+            self._workers.add(worker)
+            self._came.set()
         self.hits.append(Hit(now, worker, served))
         if served:
             return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY)

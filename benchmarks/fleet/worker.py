@@ -1,8 +1,9 @@
-"""One crawling process: `tasks` tasks that always want one more page. `python -m benchmarks.fleet.worker --help`"""
+"""One crawling process: tasks that always want one more page, until its standard input ends."""
 
 import argparse
 import asyncio
 import contextlib
+import sys
 
 import httpx2
 
@@ -10,7 +11,7 @@ from throttle.client.fleet.redis_fleet import RedisFleet
 from throttle.client.httpx2 import AsyncThrottledTransport
 
 
-async def crawl(url: str, shared: str, name: str, tasks: int, seconds: float) -> None:
+async def crawl(url: str, shared: str, name: str, tasks: int) -> None:
     fleet = RedisFleet(shared) if shared else None
     transport = AsyncThrottledTransport() if fleet is None else AsyncThrottledTransport(shared=fleet)
     async with httpx2.AsyncClient(transport=transport, headers={"x-worker": name}) as client:
@@ -21,7 +22,7 @@ async def crawl(url: str, shared: str, name: str, tasks: int, seconds: float) ->
                     await client.get(url)
 
         running = [asyncio.create_task(task()) for _ in range(tasks)]
-        await asyncio.sleep(seconds)
+        await asyncio.to_thread(sys.stdin.read)
         for one in running:
             one.cancel()
         await asyncio.gather(*running, return_exceptions=True)
@@ -36,9 +37,8 @@ def main() -> None:
     parser.add_argument("--shared", default="", help="URL of the ledger's server; without it the process is alone")
     parser.add_argument("--name", default="worker")
     parser.add_argument("--tasks", type=int, default=16)
-    parser.add_argument("--seconds", type=float, default=10.0)
     arguments = parser.parse_args()
-    asyncio.run(crawl(arguments.url, arguments.shared, arguments.name, arguments.tasks, arguments.seconds))
+    asyncio.run(crawl(arguments.url, arguments.shared, arguments.name, arguments.tasks))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""The threads that link paces to a real server: asynchronous and blocking clients, a server that is lost, real processes."""
+"""The threads that link paces to a real server: both kinds of clients, a server that is lost, real processes."""
 
 import asyncio
 import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import httpx
 import pytest
@@ -27,6 +27,11 @@ def steady(rates: Rates) -> AimdPace:
     return AimdPace(rate=200.0, rate_min=200.0, rate_max=200.0)
 
 
+def page(status: int = 200, headers: dict[str, str] | None = None) -> httpx.Response:
+    """Its body is still to be read, as from a network."""
+    return httpx.Response(status, headers=headers, content=iter([b"page"]))
+
+
 class Site429:
     """Serves, until it is told to refuse once."""
 
@@ -38,8 +43,8 @@ class Site429:
         self.seen.append(time.monotonic())
         if self.refuses.is_set():
             self.refuses.clear()
-            return httpx.Response(429, headers={"retry-after": "1"})
-        return httpx.Response(200)
+            return page(429, {"retry-after": "1"})
+        return page()
 
 
 def eventually(holds: Callable[[], bool]) -> None:
@@ -81,7 +86,14 @@ def test_blocking_clients_share_a_pause(fleets: Callable[[], RedisFleet]) -> Non
 
 
 def test_asynchronous_clients_share_one_rate(fleets: Callable[[], RedisFleet]) -> None:
-    site = Site429()
+    seen: list[float] = []
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"page"
+
+    def site(_: httpx.Request) -> httpx.Response:
+        seen.append(time.monotonic())
+        return httpx.Response(200, content=body())
 
     async def crowd() -> list[int]:
         transports = [
@@ -96,7 +108,7 @@ def test_asynchronous_clients_share_one_rate(fleets: Callable[[], RedisFleet]) -
 
     assert asyncio.run(crowd()) == [200] * 60
     # 60 at 200 a second: had each its own pace, the last would have left after a tenth of a second.
-    assert site.seen[-1] - site.seen[0] >= 59 / 200 * 0.9
+    assert seen[-1] - seen[0] >= 59 / 200 * 0.9
 
 
 def test_a_server_that_is_killed_fails_no_request_and_is_told_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
@@ -120,7 +132,7 @@ def test_who_begins_without_a_server_is_served_all_the_same() -> None:
     transport = ThrottledTransport(
         shared=f"unix:///nowhere/{secrets.token_hex(4)}",
         pace=steady,
-        transport=lambda: httpx.MockTransport(lambda _: httpx.Response(200)),
+        transport=lambda: httpx.MockTransport(lambda _: page()),
     )
     with httpx.Client(transport=transport) as client:
         assert client.get("http://example.org/").status_code == 200
@@ -141,23 +153,19 @@ def test_what_is_no_answer_of_a_ledger_is_not_taken_for_one() -> None:
 
 
 def test_real_processes_spend_one_budget_and_go_on_when_one_is_killed() -> None:
-    """Three processes, a hidden limit of 60 a second and its burst, a few seconds."""
-    server = servers.Server(servers.binaries()["valkey"], port=servers.free_port())
+    """Three processes, a hidden limit of 60 a second and its burst; two seconds once all are there."""
+    port = servers.free_port()
+    server = servers.Server(servers.binaries()["valkey"], port=port)
 
     async def run() -> None:
         async def kill_one(running: list[asyncio.subprocess.Process]) -> None:
-            async with asyncio.timeout(PATIENCE):
-                while len({hit.worker for hit in site.hits}) < 3:
-                    await asyncio.sleep(0.01)
             running[1].kill()
 
         async with Site(60.0, 60.0) as site:
-            done = await outcome(site, server.url, 3, 3.5, disturb=kill_one)
-        served = [hit for hit in done.hits if hit.served]
-        assert len(done.hits) - len(served) <= 12
-        assert {hit.worker for hit in done.hits} == {"0", "1", "2"}
-        last = max(hit.at for hit in done.hits)
-        assert {hit.worker for hit in done.hits if hit.at > last - 1.0} == {"0", "2"}
+            done = await outcome(site, f"redis://127.0.0.1:{port}", 3, 2.0, disturb=kill_one)
+        refused = [hit for hit in done.hits if not hit.served]
+        assert len(refused) <= 0.1 * len(done.hits)
+        assert {hit.worker for hit in done.between(0.5, 2.0)} == {"0", "2"}
 
     try:
         asyncio.run(run())

@@ -263,7 +263,7 @@ def test_an_answer_from_before_the_last_refusal_brings_no_lease() -> None:
     fleet.run(1.0)
     pace = fleet.pace(0)
     told = Reply(0, 0.0, 0.1, 0.0, 7, 2.0, False, 1, False, 10.0, 8.0, "", 1, "", [])
-    stale = Reply(5, 0.0, 0.1, 0.0, 6, 0.0, False, 1, False, 10.0, 8.0, "", 0, "", [])
+    stale = Reply(5, 0.0, 0.1, 0.0, 6, None, False, 1, False, 10.0, 8.0, "", 0, "", [])
     for reply in (told, stale):
         pace.look(1.0)
         pace.bucket.seconds_until_token(1.0)

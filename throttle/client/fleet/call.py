@@ -48,7 +48,8 @@ class Reply:
     gap: float
     ask_again: float
     era: int
-    rest_left: float
+    rest_left: float | None
+    """0.0: only a scout is awaited; None: the host does not rest"""
     is_scout: bool
     workers: int
     steers: bool
@@ -91,7 +92,7 @@ def reply_from(raw: Sequence[Any]) -> Reply:
             gap=int(texts[2]) / MICRO,
             ask_again=int(texts[3]) / MICRO,
             era=int(texts[4]),
-            rest_left=int(texts[5]) / MICRO,
+            rest_left=_rest(texts[5]),
             is_scout=texts[6] == "1",
             workers=max(1, int(texts[7])),
             steers=texts[8] == "1",
@@ -109,7 +110,7 @@ def reply_from(raw: Sequence[Any]) -> Reply:
 def news_from(text: str) -> News:
     """Raises ValueError."""
     era, rest, row, host = text.split(" ", 3)
-    return News(int(era), None if int(rest) < 0 else int(rest) / MICRO, int(row), host)
+    return News(int(era), _rest(rest), int(row), host)
 
 
 def packed(sightings: Sequence[Sequence[Any]], at: float) -> str:
@@ -123,6 +124,10 @@ def packed(sightings: Sequence[Sequence[Any]], at: float) -> str:
 def _report(text: str, now: int) -> Report:
     at, row, is_first, sightings = text.split(" ", 3)
     return Report((now - int(at)) / MICRO, int(row), is_first == "1", json.loads(sightings))
+
+
+def _rest(text: str) -> float | None:
+    return None if int(text) < 0 else int(text) / MICRO
 
 
 def _µs(seconds: float) -> int:

@@ -9,7 +9,7 @@
 --       12 what its pace has learned, not read here   13 µs that the last refusal's rest must have, 0: as it is
 --       14 the channel   15 the host
 -- Answers  1 count   2 µs until the start   3 gap   4 µs after which to ask again if there is no lease   5 era
---          6 µs of rest left   7 1 if the lease is a scout's   8 workers   9 1 if it is to steer   10 rate   11 open at
+--          6 µs of rest left; 0: a scout is awaited; -1: it does not rest   7 1 if the lease is a scout's   8 workers   9 1 if it is to steer   10 rate   11 open at
 --          once   12 what was learned   13 refusals in a row   14 news for all, or ''   15 … what was seen, oldest first
 local SPAN = 0.15 -- seconds' worth of requests that a lease holds, and at least one
 local SCOUT = 5000000 -- µs after which a scout that tells nothing is taken for lost
@@ -116,9 +116,9 @@ if ARGV[4] ~= '' then
     redis.call('LTRIM', KEYS[3], -SEEN, -1)
   end
 end
-local rest_left = rests and math.max(0, rest_until - now) or 0
+local rest_left = rests and math.max(0, rest_until - now) or -1
 if news ~= '' then
-  news = string.format('%d %.0f %d %s', era, news == 'rest' and rest_left or -1, row, ARGV[15])
+  news = string.format('%d %.0f %d %s', era, rest_left, row, ARGV[15])
   redis.call('PUBLISH', ARGV[14], news)
 end
 

@@ -235,7 +235,8 @@ class SharedPace:
     def _timed(self, now: float) -> None:
         """See that `look` is called when something is due."""
         due = self._due_at()
-        if self.host is not None and self.host.in_flight.waiting and now < self._not_before:
+        is_wanted = self._is_asked or (self.host is not None and self.host.in_flight.waiting)
+        if is_wanted and now < self._not_before:
             due = min(due, self._not_before)
         if due < self._timer - 1e-6:
             self._timer = due
@@ -263,14 +264,11 @@ class SharedPace:
         if not reply.steers or self._steering is None:
             self._rate, self._slots, self._learned = reply.rate, reply.slots, reply.learned
         if reply.era >= self._era:
-            self._rest(reply.era, reply.row, reply.rest_left if self._is_at_rest(reply) else None, now)
+            self._rest(reply.era, reply.row, reply.rest_left, now)
             self._take(reply, now, now - call.at)
         self.look(now)
         self._timed(now)
         self._wake()
-
-    def _is_at_rest(self, reply: Reply) -> bool:
-        return reply.rest_left > 0 or reply.is_scout or reply.ask_again > 0
 
     def _take(self, reply: Reply, now: float, took: float) -> None:
         if reply.count:
