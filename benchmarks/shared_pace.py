@@ -47,10 +47,10 @@ COUNTS = (1, 2, 4, 10)
 # -- simulated
 
 
-def simulated(server: Server, seeds: range) -> None:
+def simulated(server: Server, seeds: range, wanted: str) -> None:
     print("\nSimulated: goodput / refused, Jain, calls a request")
     for situation in FOURTEEN:
-        if not situation.name.startswith(SITUATIONS):
+        if not situation.name.startswith(SITUATIONS) or wanted not in situation.name:
             continue
         alone = [run(situation, lambda situation, caller, random: SeekingPace(random), seed) for seed in seeds]
         print(f"  {situation.name:24} one, unshared      {_figures(alone)}")
@@ -200,6 +200,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Several processes, one pace.")
     for name in ("simulated", "real", "window"):
         parser.add_argument(f"--{name}", action="store_true")
+    parser.add_argument("--situation", default="", help="simulated ones whose name contains this")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=40.0, help="of each real run")
     parser.add_argument("--rate", type=float, default=100.0, help="of the real site")
@@ -210,7 +211,7 @@ def main() -> None:
         if everything or arguments.window:
             window(server)
         if everything or arguments.simulated:
-            simulated(server, range(1, 1 + arguments.seeds))
+            simulated(server, range(1, 1 + arguments.seeds), arguments.situation)
     if everything or arguments.real:
         asyncio.run(real(arguments.seconds, arguments.rate))
 
