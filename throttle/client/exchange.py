@@ -23,8 +23,6 @@ from throttle.client.answer import Answer, Ending, Failure
 from throttle.client.host import Host, Place
 from throttle.client.in_flight import Waiter
 
-IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})  # RFC 9110, 9.2.2
-
 
 class Refused(Exception):  # noqa: N818  # named for what happened, as its kinds are
     """The host was not asked, or would not serve. An adapter raises it as its client's own error, too."""
@@ -56,6 +54,16 @@ class HostStopped(Refused):
         super().__init__(message, host, reason)
         self.host = host
         self.reason = reason
+
+
+class WaitedTooLong(Refused):
+    """The request's turn did not come within the `seconds` that it may wait (`Politeness.turn_max`)."""
+
+    def __init__(self, host: str, seconds: float) -> None:
+        message = f"no turn at {host} within {seconds:g} s: more is asked of it than its pace allows"
+        super().__init__(message, host, seconds)
+        self.host = host
+        self.seconds = seconds
 
 
 @dataclass(slots=True)
@@ -90,6 +98,16 @@ Flow = Generator[Step, "float | Answer", None]
 _WAIT_FOR_SLOT = WaitForSlot()
 
 
+def errors_as(base: type[Exception]) -> dict[type[Refused], Callable[..., Exception]]:
+    """Each kind of `Refused` as one that is a `base` as well: who catches a client's own errors catches ours."""
+    kinds: tuple[type[Refused], ...] = (HostRests, HostStopped, WaitedTooLong)
+    # The module is where the name is found that people should catch.
+    return {
+        kind: type(kind.__name__, (kind, base), {"__doc__": kind.__doc__, "__module__": "throttle.client"})
+        for kind in kinds
+    }
+
+
 def exchange(
     host: Host, wake: Callable[[], None], now: float, *, method: str = "GET", is_replayable: bool = True
 ) -> Flow:
@@ -117,7 +135,7 @@ def exchange(
             ending = host.answered(place, answer)
             if not _is_worth_retrying(answer, ending, host) or not (
                 is_replayable
-                and method in IDEMPOTENT
+                and method in host.politeness.retry_methods
                 and retries < host.politeness.backoff.retries_max
                 and host.rest_left(now) <= host.politeness.wait_max
                 and host.may_retry(now)
@@ -154,7 +172,12 @@ def _turn(host: Host, waiter: Waiter, now: float) -> Generator[Step, "float | An
             if now > asked_at:
                 host.waited(now, now - asked_at)
             return place, now
-        now = yield Wait(place) if place != float("inf") else _WAIT_FOR_SLOT  # type: ignore[assignment]
+        left = asked_at + host.politeness.turn_max - now
+        if left <= 0:
+            yield GiveUp(WaitedTooLong(host.name, host.politeness.turn_max))
+            return None, now
+        wait = min(place, left)
+        now = yield Wait(wait) if wait != float("inf") else _WAIT_FOR_SLOT  # type: ignore[assignment]
 
 
 def _is_worth_retrying(answer: Answer, ending: Ending, host: Host) -> bool:

@@ -1,12 +1,11 @@
 """The link between this process's paces and the ledger in Redis 6.2 or later, or Valkey: two threads, for any driver.
 
 One thread sends what is posted, all that is there in one round trip, and keeps the timers; one listens for news. What
-they bring is told to a pace in its event loop, or where there is none under its host's lock. No request ever waits for
-the server but for a lease; a server that is lost costs one `time_box`, then each worker is alone (`shared_pace`).
+they bring is told to a pace under its host's lock, and wakes whoever waits, in a thread or in any event loop. No
+request ever waits for the server but for a lease; a server that is lost costs one `time_box`, then each worker is
+alone (`shared_pace`).
 """
 
-import asyncio
-import contextlib
 import heapq
 import logging
 import os
@@ -113,8 +112,6 @@ class RedisFleet:
     # -- in the driver's thread
 
     def _post(self, seat: "_Seat", call: Call) -> None:
-        with contextlib.suppress(RuntimeError):  # no loop: its driver has threads
-            seat.loop = asyncio.get_running_loop()
         with self._changed:
             self._posted.append((seat, call))
             self._changed.notify()
@@ -234,24 +231,14 @@ class RedisFleet:
 
 
 class _Seat:
-    """A pace, and where it may be told something."""
+    """A pace, and how it is told something."""
 
     pace: SharedPace
-
-    def __init__(self) -> None:
-        self.loop: asyncio.AbstractEventLoop | None = None
 
     def answer(self, reply: Reply) -> None:
         self.tell(lambda pace: pace.answered(reply, time.monotonic()))
 
     def tell(self, told: Callable[[SharedPace], None]) -> None:
-        if self.loop is None:
-            self._tell(told)
-        else:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits there any more
-                self.loop.call_soon_threadsafe(self._tell, told)
-
-    def _tell(self, told: Callable[[SharedPace], None]) -> None:
         host = self.pace.host
         if host is not None:
             with host.lock:
