@@ -158,13 +158,13 @@ class RedisFleet:
 
     def _call(self, posted: list[tuple["_Seat | None", Call]]) -> None:
         try:
-            replies = self._ask([call for _, call in posted])
-        except (redis.RedisError, OSError) as error:
-            self._lose(str(error))
+            replies = [reply_from(raw) for raw in self._ask([call for _, call in posted])]
+        except (redis.RedisError, OSError, ValueError) as error:  # ValueError: something else answers there
+            self._lose(" ".join(str(error).split()) or type(error).__name__)
             return
-        for (seat, _), raw in zip(posted, replies, strict=True):
+        for (seat, _), reply in zip(posted, replies, strict=True):
             if seat is not None:
-                seat.answer(reply_from(raw))
+                seat.answer(reply)
 
     def _ask(self, calls: list[Call]) -> list[Any]:
         """Raises RedisError, OSError."""
@@ -240,6 +240,10 @@ class _Seat:
 
     def tell(self, told: Callable[[SharedPace], None]) -> None:
         host = self.pace.host
-        if host is not None:
+        if host is None:
+            return
+        try:
             with host.lock:
                 told(self.pace)
+        except Exception:  # a listener's, or a bug: the thread serves all hosts, and must go on
+            logger.exception("the shared pace of %s could not be told something", self.pace.name)
