@@ -235,6 +235,17 @@ def test_without_the_ledger_each_keeps_to_its_share_of_the_last_rate_and_returns
     assert sum(fleet.shares(31.0, 40.0)) == pytest.approx(9 * 40.0, rel=0.03)
 
 
+def test_alone_a_probes_rate_is_not_taken_for_the_limit() -> None:
+    fleet = Fleet("valkey", 2, 40.0)
+    fleet.run(60.0)
+    for number in range(2):
+        pace = fleet.pace(number)
+        assert pace.learned().is_limit
+        pace.rate = 90.0
+        pace.failed(60.0)
+        assert pace.rate == pytest.approx(ALONE * 40.0 / 2, rel=0.1)
+
+
 def test_alone_a_refusal_halves_the_share_and_nothing_raises_it_above() -> None:
     fleet = Fleet("valkey", 2, 1000.0, own=steady(40.0))
     fleet.run(5.0)

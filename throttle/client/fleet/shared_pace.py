@@ -324,7 +324,8 @@ class SharedPace:
         self._calling = None
         if self._alone is not None:
             return
-        share = ALONE * self._rate / self.workers
+        known = self.learned()  # the rate of just now may be a probe's
+        share = ALONE * (min(self._rate, known.rate) if known.is_limit else self._rate) / self.workers
         if self._is_known:
             self._alone = AimdPace(
                 rate=share,
