@@ -13,7 +13,7 @@ from benchmarks.simulator.clockwork import Clockwork
 from benchmarks.simulator.fleet import DELAY, Ledger, worker
 from benchmarks.simulator.hosts import NETWORK, BucketHost, SimulatedHost, Steps
 from tests import servers
-from throttle.client.fleet.call import Reply
+from throttle.client.fleet.call import News, Reply
 from throttle.client.fleet.lease import LATE
 from throttle.client.fleet.shared_pace import ALONE, SharedPace
 from throttle.client.pace import Pace
@@ -273,12 +273,9 @@ def test_an_answer_from_before_the_last_refusal_brings_no_lease() -> None:
     fleet = Fleet("valkey", 1, 1000.0, own=steady(10.0), work=lambda: Work([]))
     fleet.run(1.0)
     pace = fleet.pace(0)
-    told = Reply(0, 0.0, 0.1, 0.0, 7, 2.0, False, 1, False, 10.0, 8.0, "", 1, "", [])
-    stale = Reply(5, 0.0, 0.1, 0.0, 6, None, False, 1, False, 10.0, 8.0, "", 0, "", [])
-    for reply in (told, stale):
-        pace.look(1.0)
-        pace.bucket.seconds_until_token(1.0)
-        pace.answered(reply, 1.0)
+    assert pace.bucket.seconds_until_token(1.0) == float("inf")  # it asks
+    pace.heard(News(7, 2.0, 1, "example.org"), 1.0)
+    pace.answered(Reply(5, 0.0, 0.1, 0.0, 6, None, False, 1, False, 10.0, 8.0, "", 0, "", []), 1.0)
     assert pace.bucket.left(1.0) == 0
     assert fleet.clients[0].host.rest_left(1.0) == pytest.approx(2.0)
 
