@@ -11,8 +11,6 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pytest
-
 from tests.pseudocode import SECOND, Caller
 from throttle.server.agents import CallerClass
 from throttle.server.policy import Limits, handle_request, wake_rank
@@ -109,6 +107,13 @@ class Door:
         if isinstance(self.store, RedisStore) and self.store.is_up:
             assert await self.store.report()
 
+    async def starts_again(self) -> None:
+        """The site was shut down, and is started once more."""
+        self.store.close()
+        self.store.open()
+        if isinstance(self.store, RedisStore):
+            assert await self.store.ready(30)
+
     async def is_running(self, count: int) -> None:
         """So many requests run that no rule is asked about, until they are released."""
         await serve_unasked(self.store, count)
@@ -121,9 +126,9 @@ async def serve_unasked(store: Store, count: int) -> None:
         assert isinstance(await settled(store.admit(unasked, (0, 0, 0), 0, 0)), Served)
 
 
-async def sleep_unasked(store: Store, count: int, *, rank: int = 9) -> list[Sleeper]:
-    """Put requests to sleep for which there will never be room; behind all others, if not told otherwise."""
-    never = store.prepare([LoadRule("never", at_most=0, sleeping_max=1_000_000)])
+async def sleep_unasked(store: Store, count: int, *, rank: int = 9, at_most: int = 0) -> list[Sleeper]:
+    """Put requests to sleep; if not told otherwise, behind all others, and there will never be room for them."""
+    never = store.prepare([LoadRule("never", at_most=at_most, sleeping_max=1_000_000)])
     sleepers: list[Sleeper] = []
     for _ in range(count):
         verdict = await settled(store.admit(never, (0, 0, 0), 0, rank))
@@ -163,16 +168,11 @@ PAGE = Limits.connotea()
 NO_STACK = Limits(stack_hits=None)
 
 
-def at_the_door(
-    limits: Limits = PAGE, *, is_for: Callable[[StoreKind], bool] = lambda kind: True
-) -> Callable[[Scenario], Callable[[StoreKind], None]]:
-    """A test of a scenario: it runs at the door of an empty store, once for each kind of store that it `is_for`."""
+def at_the_door(limits: Limits = PAGE) -> Callable[[Scenario], Callable[[StoreKind], None]]:
+    """A test of a scenario: it runs at the door of an empty store, once for each kind of store."""
 
     def tested(scenario: Scenario) -> Callable[[StoreKind], None]:
         def test(stores: StoreKind) -> None:
-            if not is_for(stores):
-                pytest.skip(f"{stores.name} cannot do this, and says so when it prepares the rules")
-
             async def with_store() -> None:
                 async with stores.opened() as store:
                     await scenario(Door(store, limits))

@@ -96,7 +96,7 @@ def _numbered_step(number: int) -> Step:
     return Step(*values)
 
 
-_step = st.integers(0, math.prod(map(len, _fields)) - 1).map(_numbered_step)
+steps = st.integers(0, math.prod(map(len, _fields)) - 1).map(_numbered_step)
 
 
 @st.composite
@@ -106,8 +106,8 @@ def histories(draw: st.DrawFn, limits: st.SearchStrategy[Limits] = _limits) -> H
     numbers = draw(limits)
     crowd = draw(st.sampled_from([0, numbers.load_max - 1, numbers.load_max]))
     length = draw(st.integers(1, 60))
-    steps = draw(st.lists(_step, min_size=length, max_size=length))
-    return History(numbers, crowd, tuple(few), tuple(steps))
+    taken = draw(st.lists(steps, min_size=length, max_size=length))
+    return History(numbers, crowd, tuple(few), tuple(taken))
 
 
 def microseconds(seconds: float | None) -> int | None:

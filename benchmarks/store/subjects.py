@@ -10,7 +10,7 @@ from throttle.server.agents import CallerClass
 from throttle.server.policy import Limits, handle_request
 from throttle.server.rule import Refused, Served
 from throttle.server.stores.redis import RedisStore
-from throttle.server.stores.redis_calls import ADMIT, SCRIPTS, Keys, header
+from throttle.server.stores.redis_calls import ADMIT, NO_KEY, SCRIPTS, Keys, header
 from throttle.server.stores.resp import command
 
 HITS, SECONDS = 10, 15
@@ -99,11 +99,11 @@ def _client(url: str) -> Any:
 
 
 def _head() -> bytes:
-    return header(0, 1, 0, 0, 10_000_000, 0, 0, 0, 1)
+    return header(0, 1, 0, 0, 10_000_000, 0, 0, 0, 1, NO_KEY.encode())
 
 
 def _rules() -> bytes:
-    return struct.pack(">BIQ", 2, HITS, SECONDS * 1_000_000)
+    return struct.pack(">BIIQ", 2, HITS, 0, SECONDS * 1_000_000)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""The site of `test_real_server.py`, run by uvicorn in a process of its own. /counts tells its store's counts."""
+"""The site of `test_real_server.py`, run by uvicorn in processes of its own. /counts tells its store's counts."""
 
 import asyncio
 import os
@@ -11,9 +11,15 @@ from starlette.responses import JSONResponse, PlainTextResponse, StreamingRespon
 from starlette.routing import Route
 
 from throttle import Delay, Limits, ThrottleMiddleware
+from throttle.server.stores import Store
+from throttle.server.stores.local import LocalStore
 from throttle.server.stores.named import store_named
 
-store = store_named(os.environ.get("TEST_STORE", "memory"))
+name = os.environ.get("TEST_STORE", "memory")
+if lease := os.environ.get("TEST_LEASE"):
+    store: Store = LocalStore(name.removeprefix("local:"), lease_seconds=float(lease))
+else:
+    store = store_named(name)
 
 
 async def page(request: Request) -> PlainTextResponse:
@@ -25,9 +31,15 @@ async def slow(request: Request) -> PlainTextResponse:
     return PlainTextResponse("slow")
 
 
+waits = 0
+
+
 async def until_hang_up(request: Request) -> PlainTextResponse:
+    global waits
+    waits += 1
     while (await request.receive())["type"] != "http.disconnect":
         pass
+    waits -= 1
     return PlainTextResponse("")
 
 
@@ -46,7 +58,7 @@ async def echo(request: Request) -> PlainTextResponse:
 
 
 async def counts(request: Request) -> JSONResponse:
-    return JSONResponse({"load": store.load, "sleeping": store.sleeping})
+    return JSONResponse({"load": store.load, "sleeping": store.sleeping, "worker": os.getpid(), "waits": waits})
 
 
 inner = Starlette(

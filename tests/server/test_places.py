@@ -520,15 +520,7 @@ def test_at_shutdown_all_sleepers_wake_and_are_refused() -> None:
         sleepers = [bot(app, client=f"192.0.2.{n}") for n in range(3)]
         await asyncio.sleep(1)
 
-        async def receive() -> dict[str, str]:
-            return {"type": "lifespan.shutdown"}
-
-        async def lifespan(scope: Any, receive: Any, send: Any) -> None:
-            await receive()
-
-        app.app, inner = lifespan, app.app
-        await app({"type": "lifespan"}, receive, None)  # type: ignore[arg-type]
-        app.app = inner
+        await tell(app, "shutdown")
         for request in sleepers:
             assert (await request.finished()).status == 503
         assert virtual_clock.now() == 1001
@@ -537,6 +529,43 @@ def test_at_shutdown_all_sleepers_wake_and_are_refused() -> None:
         await person.finished()
 
     run(story())
+
+
+def test_a_site_that_is_started_again_after_its_shutdown_lets_sleep_as_before() -> None:
+    async def story() -> None:
+        gate, store = Gate(), MemoryStore()
+        app = site(gate, store=store, limits=Limits(load_max=1))
+        for _ in range(2):
+            await tell(app, "startup")
+            gate.opened.clear()
+            (person,) = await fill(app, 1)
+            waits, leaves = (bot(app, client=f"192.0.2.{n}") for n in range(2))
+            await asyncio.sleep(1)
+            assert store.sleeping == 2
+            leaves.hang_up()
+            await leaves.finished()
+            gate.opened.set()
+            assert (await waits.finished()).status == 200
+            await person.finished()
+            await tell(app, "shutdown")
+            assert (store.load, store.sleeping) == (0, 0)
+            await asyncio.sleep(60)
+
+    run(story())
+
+
+async def tell(app: ThrottleMiddleware, event: str) -> None:
+    """What a server tells when an application starts or ends."""
+
+    async def receive() -> dict[str, str]:
+        return {"type": f"lifespan.{event}"}
+
+    async def lifespan(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+
+    app.app, inner = lifespan, app.app
+    await app({"type": "lifespan"}, receive, None)  # type: ignore[arg-type]
+    app.app = inner
 
 
 def test_nothing_of_a_body_is_lost_while_its_request_sleeps() -> None:

@@ -246,3 +246,13 @@ def test_the_systems_resolver_tells_no_name_from_no_answer(monkeypatch: pytest.M
         resolver.close()
 
     asyncio.run(story())
+
+
+def test_the_systems_resolver_answers_again_after_it_was_closed() -> None:
+    async def scenario() -> None:
+        resolver = SystemResolver()
+        for _ in range(2):
+            assert "127.0.0.1" in await resolver.addresses("localhost")
+            resolver.close()
+
+    asyncio.run(scenario())

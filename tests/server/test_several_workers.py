@@ -1,13 +1,8 @@
 """Several workers of a real server share limits, load and sleepers; with a memory store they are told what it does."""
 
-import os
 import secrets
-import signal
-import socket
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -15,62 +10,8 @@ import pytest
 
 from tests import servers
 from tests.asgi import CHROME, FEED_READER
+from tests.uvicorn import Uvicorn, body_of, status_of, until
 from throttle.server import processes
-
-ROOT = Path(__file__).parents[2]
-
-
-class Uvicorn:
-    """uvicorn on a port of its own."""
-
-    def __init__(self, app: str, *options: str, environment: dict[str, str]) -> None:
-        self.port = servers.free_port()
-        words = [sys.executable, "-m", "uvicorn", app, "--port", str(self.port), "--log-level", "warning", *options]
-        self.process = subprocess.Popen(
-            words, cwd=ROOT, env={**os.environ, **environment}, stderr=subprocess.PIPE, start_new_session=True
-        )
-        until(self.answers, "the server answers")
-
-    def answers(self) -> bool:
-        try:
-            return self.get("/robots.txt", CHROME) > 0
-        except OSError:
-            return False
-
-    def open(self, path: str, agent: str) -> socket.socket:
-        connection = socket.create_connection(("127.0.0.1", self.port), timeout=20)
-        connection.sendall(
-            f"GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nuser-agent: {agent}\r\n\r\n".encode()
-        )
-        return connection
-
-    def get(self, path: str, agent: str) -> int:
-        """The status."""
-        with self.open(path, agent) as connection:
-            return status_of(connection)
-
-    def close(self) -> str:
-        """Stop it; what it has logged."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        return self.process.communicate(timeout=20)[1].decode()
-
-
-def status_of(connection: socket.socket) -> int:
-    head = b""
-    while len(head) < 12:
-        part = connection.recv(65_536)
-        if not part:
-            raise ConnectionError("closed without an answer")
-        head += part
-    return int(head[9:12])
-
-
-def until(holds: Callable[[], bool], what: str) -> None:
-    give_up = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < give_up, f"waited in vain: {what}"
-        time.sleep(0.01)
 
 
 @contextmanager
@@ -103,11 +44,8 @@ def test_two_sites_on_two_ports_share_limits_load_and_sleepers(kind: str) -> Non
 
 
 def body(site: Uvicorn) -> bytes:
-    parts = []
     with site.open("/counts", CHROME) as connection:
-        while part := connection.recv(65_536):
-            parts.append(part)
-    return b"".join(parts).partition(b"\r\n\r\n")[2]
+        return body_of(connection)
 
 
 @pytest.mark.parametrize("store", ["redis", "local"])

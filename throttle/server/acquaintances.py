@@ -1,8 +1,8 @@
 """Which bots the site has met: they wake before strangers, and places are kept for them.
 
-Kept in each process, and asked before the store: ten thousand addresses that come once each are strangers, and a feed
-reader that comes every half hour is not. A caller cannot hasten it: visits count only some seconds apart, and only
-served ones.
+Kept in each process, and asked before its store is, for a caller's rules depend on it; a shared store tells visits to
+all its workers. Ten thousand addresses that come once each are strangers, and a feed reader that comes every half hour
+is not. A caller cannot hasten it: visits count only some seconds apart, and only served ones.
 """
 
 from typing import NamedTuple
@@ -41,16 +41,17 @@ class Acquaintances:
         log = self._shards[key % self._spread].find(key)
         return len(log) >= who.visits * STAMP and log[-who.visits * STAMP :] >= _stamp(now + 1)
 
-    def note(self, key: int, now: int, who: Acquaintance) -> None:
-        """The caller is served now."""
+    def note(self, key: int, now: int, who: Acquaintance) -> bool:
+        """The caller is served now. False where that belongs to a visit that was noted already."""
         shard = self._shards[key % self._spread]
         log = shard.find(key)
         if log and log[-STAMP:] > _stamp(now + who.lasts - who.apart):
-            return  # the same visit
+            return False
         if who.lasts > shard.window:
             self._visits.hold_for(who.lasts)
         full = who.visits * STAMP
         shard.hold(key, (unexpired(log, _stamp(now + 1)) + _stamp(now + who.lasts))[-full:], now, full)
+        return True
 
 
 def _stamp(time: int) -> bytes:

@@ -20,7 +20,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from throttle.rate_limit_fields import limit_value
 from throttle.retry_after import whole_seconds
-from throttle.server.acquaintances import Acquaintances
 from throttle.server.agents import CallerClass
 from throttle.server.agents import classify as classify_agent
 from throttle.server.caller import Classify, Identify, IsWebApi, Rules, Standing
@@ -97,7 +96,6 @@ class ThrottleMiddleware:
         self._verifies_by: tuple[str | None, bool] | None = None
         self._is_own_verifier = verify is not None
         self._tallies: defaultdict[CallerClass, Tally] = defaultdict(Tally)
-        self._acquaintances = Acquaintances()
         self._own_secret = secrets.token_bytes(32)
         self._log = RefusalLog()
         self._prepared: dict[Rule, Any] = {}
@@ -210,7 +208,7 @@ class ThrottleMiddleware:
         rules, hashes, address, agent = book.caller(scope)
         further = rules.further
         if further is not None and further.acquainted is not None:
-            is_known = self._acquaintances.knows(hashes[_CALLER], now, further.acquaintance)
+            is_known = self.store.is_acquaintance(hashes[_CALLER], now, further.acquaintance)
             rules = further.acquainted if is_known else rules
         verdict = self.store.admit(rules.prepared, hashes, now, rules.rank)
         held: HeldReceive | None = None
@@ -271,7 +269,7 @@ class ThrottleMiddleware:
                 if further.gives_cookie:
                     answer = with_cookie(answer, book.cookie(scope))
                 elif further.acquainted is not None:
-                    self._acquaintances.note(hashes[_CALLER], now, further.acquaintance)
+                    self.store.note_visit(hashes[_CALLER], now, further.acquaintance)
             await self.app(scope, receive, answer)
         finally:
             place.release()
@@ -368,6 +366,7 @@ class ThrottleMiddleware:
         async def watched() -> Message:
             message = await receive()
             if message["type"] == "lifespan.startup":
+                self._hears_stop_signal = False  # the loop may be another one
                 self.store.open()
                 if type(self.store) is MemoryStore:
                     warn_of_several()

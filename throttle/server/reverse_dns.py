@@ -40,7 +40,10 @@ class SystemResolver:
     """The machine's own resolver, in threads of its own: a resolver that hangs must not hold up anybody else."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="throttle-dns")
+        self._threads = self._new_threads()
+
+    def _new_threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(WORKERS, thread_name_prefix="throttle-dns")  # started when there is a question
 
     async def names(self, address: str) -> Sequence[str]:
         return await self._asked(_names, address)
@@ -52,7 +55,9 @@ class SystemResolver:
         return await asyncio.get_running_loop().run_in_executor(self._threads, question, text)
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """Wait for no answer. It may be asked again: a site may be started anew."""
+        threads, self._threads = self._threads, self._new_threads()
+        threads.shutdown(wait=False, cancel_futures=True)
 
 
 _NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}

@@ -69,9 +69,6 @@ class Rulebook:
             further_keys=self._further_keys(),
             digest=store.digest,
         )
-        for place in range(len(settings.path_limits) + 1):  # what a store cannot do is said now, not to a caller
-            for caller_class in CallerClass:
-                self.compiled(caller_class, place, Standing.RULED, is_stack_exempt=False)
         # Bound once: calling an instance costs 60 ns more.
         self.caller = reader.__call__
         self.ignores_a_proxy = reader.ignores_a_proxy

@@ -134,6 +134,57 @@ async def test_api_clients_and_feed_readers_wake_before_crawlers_then_the_first_
     assert woken == [feed_reader(1), feed_reader(2), crawler(1), crawler(2)]
 
 
+@at_the_door()
+async def test_who_has_no_room_lets_those_pass_who_have_some(door: Door) -> None:
+    """Places of a site may have limits for the load of their own: who sleeps at a narrow one keeps nobody waiting."""
+    await door.is_running(3)
+    narrow, wide = (Door(door.store, Limits(load_max=load_max)) for load_max in (1, 3))
+    first, second = feed_reader(1), crawler(2)
+    waits, passes = await narrow.sleeps(first, START), await wide.sleeps(second, START)
+    door.store.release()
+    await door.told()
+    assert [sleeper.woken.done() for sleeper in (waits, passes)] == [False, True]
+    assert isinstance(await wide.ask(second, START, passes), Served)
+    for running in (2, 1, 0):
+        door.store.release()
+        await door.told()
+        assert waits.woken.done() == (running == 0)
+
+
+@at_the_door()
+async def test_each_of_those_who_were_passed_wakes_as_soon_as_it_has_room(door: Door) -> None:
+    await door.is_running(4)
+    sleepers = []
+    for rank, load_max in enumerate((3, 2, 4)):
+        sleepers += await sleep_unasked(door.store, 1, rank=rank, at_most=load_max)
+    woken = []
+    for _ in range(4):
+        door.store.release()
+        await door.told()
+        woken.append([sleeper.woken.done() for sleeper in sleepers])
+        for sleeper in sleepers:
+            if sleeper.woken.done():
+                door.store.leave(sleeper)
+        await door.told()
+    assert woken == [[False, False, True], [True, False, True], [True, True, True], [True, True, True]]
+
+
+@at_the_door()
+async def test_who_finds_its_place_taken_leaves_what_was_kept_for_it_to_those_who_have_room(door: Door) -> None:
+    narrow, wide = (Door(door.store, Limits(load_max=load_max)) for load_max in (2, 3))
+    first, second = feed_reader(1), feed_reader(2)
+    await door.is_running(2)
+    sleeper = await narrow.sleeps(first, START)
+    door.store.release()
+    await door.told()
+    assert sleeper.woken.done()
+    assert isinstance(await door.ask(person(1), START), Served), "it takes the place, as the load concerns no person"
+    other = await wide.sleeps(second, START)
+    assert isinstance(await narrow.ask(first, START, sleeper), Deferred)
+    assert other.woken.done()
+    assert not sleeper.woken.done()
+
+
 @at_the_door(ONE_AT_A_TIME)
 async def test_one_place_wakes_one_sleeper(door: Door) -> None:
     await door.is_running(1)
@@ -296,3 +347,26 @@ async def test_at_shutdown_people_and_bots_with_room_are_still_served(door: Door
     door.store.close()
     assert await door.is_served(CHROME, START)
     assert await door.is_served(FEED_READER, START)
+
+
+@at_the_door(replace(ONE_AT_A_TIME, stack_hits=2))
+async def test_started_again_after_its_shutdown_a_store_has_kept_its_counts_and_lets_sleep(door: Door) -> None:
+    assert await door.is_served(FEED_READER, START)
+    await door.starts_again()
+    assert await door.is_served(FEED_READER, START)
+    await door.is_refused_by("hit_stack", FEED_READER, START)
+    await door.is_running(1)
+    sleeper = await door.sleeps(feed_reader(1), START)
+    assert not sleeper.woken.done()
+    door.store.release()
+    await door.told()
+    assert await sleeper.woken is Woken.ROOM
+    assert isinstance(await door.ask(feed_reader(1), START, sleeper), Served)
+
+
+@at_the_door(ONE_AT_A_TIME)
+async def test_what_runs_while_the_site_is_started_again_stays_counted(door: Door) -> None:
+    await door.is_running(1)
+    await door.starts_again()
+    await door.sleeps(feed_reader(1), START)
+    assert door.store.load == 1

@@ -1,10 +1,8 @@
 """Rules that are in force only under load, and sleepers counted by network; for each kind of store."""
 
 from dataclasses import replace
-from functools import partial
 
-from tests import door as doors
-from tests.door import CHROME, FEED_READER, START, Door, StoreKind, hashes, settled
+from tests.door import CHROME, FEED_READER, START, Door, at_the_door, hashes, settled
 from tests.pseudocode import SECOND, Caller
 from throttle.server.policy import Limits
 from throttle.server.rule import Key, Refused, Rule, Served
@@ -12,13 +10,6 @@ from throttle.server.rule import Key, Refused, Rule, Served
 # Of four places, two are half: then a network's bots have two hits, a wider network's three.
 SHARES = Limits(load_max=4, stack_hits=None, share_hits=2, wide_share_hits=3)
 NETWORKS = Limits(stack_hits=None, network_hits=3, network_bot_hits=2)
-
-
-def counts_under_load(kind: StoreKind) -> bool:
-    return kind.name == "memory"
-
-
-at_the_door = partial(doors.at_the_door, is_for=counts_under_load)
 
 
 def bot(address: str, agent: str = "curl/8") -> Caller:
@@ -170,6 +161,26 @@ async def test_a_sleeper_that_asks_again_is_not_counted_against_itself(door: Doo
     door.store.release()
     assert isinstance(await door.ask(caller, START + SECOND, sleeper), Served)
     await door.sleeps(caller, START + SECOND)
+
+
+@at_the_door(Limits(load_max=1, sleeping_max=5, sleepers_per_network=1, stack_hits=None))
+async def test_a_sleeper_that_was_called_still_counts_until_it_has_asked(door: Door) -> None:
+    await door.is_running(1)
+    sleeper = await door.sleeps(bot("192.0.2.1", "one"), START)
+    door.store.release()
+    await door.told()
+    assert sleeper.woken.done()
+    await door.is_refused_by("load_defer", bot("192.0.2.2", "two"), START)
+    assert isinstance(await door.ask(bot("192.0.2.1", "one"), START, sleeper), Served)
+    await door.sleeps(bot("192.0.2.2", "two"), START)
+
+
+@at_the_door(Limits(load_max=1, sleeping_max=2, sleepers_per_network=1, stack_hits=None))
+async def test_where_all_beds_are_taken_a_network_without_a_sleeper_has_none_either(door: Door) -> None:
+    await door.is_running(1)
+    await door.sleeps(bot("192.0.1.1"), START)
+    await door.sleeps(bot("192.0.2.1"), START)
+    await door.is_refused_by("load_defer", bot("192.0.3.1"), START)
 
 
 @at_the_door(Limits(load_max=1, stack_hits=1, load_is_asked_last=True))

@@ -12,89 +12,17 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
 from tests import servers
 from tests.conftest import IS_LONG
-from tests.door import settled
+from tests.fleet import LOAD, NO_KEYS, Worker, on_a_server, until, workers
 from tests.servers import Server
-from throttle.server.rule import Deferred, Key, LoadRule, Refused, Rule, Served, Verdict
-from throttle.server.sleepers import Sleeper, Woken
+from throttle.server.rule import Deferred, Refused, Served
+from throttle.server.sleepers import Woken
 from throttle.server.stores.redis import RedisStore
-from throttle.server.stores.redis_calls import SCRIPTS, Keys, header
-
-NO_KEYS = (0, 0, 0)
-LOAD = LoadRule("load_defer", at_most=3, sleeping_max=2)
-STACK = Rule("hit_stack", at_most=10, seconds=15, key=Key.CALLER, holds_refused=True)
-
-
-class Worker(RedisStore):
-    """One worker's store, with words for tests."""
-
-    def __init__(self, url: str, **settings: Any) -> None:
-        super().__init__(url, **{"lease_seconds": 1, "time_box": 5, **settings})
-        self.bots = self.prepare([LOAD])
-        self.people = self.prepare([STACK])
-
-    async def bot(self, rank: int = 0, sleeper: Sleeper | None = None) -> Verdict:
-        return await settled(self.admit(self.bots, NO_KEYS, 0, rank, sleeper))
-
-    async def is_served(self) -> bool:
-        return type(await self.bot()) is Served
-
-    async def sleeps(self, rank: int = 0) -> Sleeper:
-        verdict = await self.bot(rank)
-        assert isinstance(verdict, Deferred)
-        return verdict.sleeper
-
-    async def person(self, key: int = 1) -> Verdict:
-        return await settled(self.admit(self.people, (0, key, 0), 0, 0))
-
-
-@pytest.fixture(params=servers.binaries())
-def server(request: pytest.FixtureRequest) -> Server:
-    return servers.shared(request.param)
-
-
-@asynccontextmanager
-async def workers(server: Server, count: int, **settings: Any) -> AsyncIterator[list[Worker]]:
-    """Workers of one new site."""
-    site = settings.pop("site", secrets.token_hex(8))
-    fleet = [Worker(server.url, site=site, **settings) for _ in range(count)]
-    try:
-        for worker in fleet:
-            assert await worker.ready()
-        yield fleet
-    finally:
-        for worker in fleet:
-            while worker._running:
-                worker.release()
-            worker.close()
-        await asyncio.sleep(0)
-
-
-async def until(holds: Callable[[], bool], seconds: float = 20) -> float:
-    began = time.perf_counter()
-    while not holds():
-        assert time.perf_counter() - began < seconds, "waited in vain"
-        await asyncio.sleep(0.001)
-    return time.perf_counter() - began
-
-
-Scenario = Callable[[Server], Coroutine[Any, Any, None]]
-
-
-def on_a_server(scenario: Scenario) -> Callable[[Server], None]:
-    def test(server: Server) -> None:
-        asyncio.run(scenario(server))
-
-    test.__doc__ = scenario.__doc__
-    return test
-
+from throttle.server.stores.redis_calls import NO_KEY, SCRIPTS, Keys, header
 
 # One load
 
@@ -158,8 +86,8 @@ async def test_the_load_never_passes_its_maximum_however_many_ask_at_once(server
 
 def asked(server: Server, site: str, worker: str, *, epoch: int = 1, running: int = 0, taken: int = 0) -> list[int]:
     """What the server answers a worker with such books that asks for a bot: verdict, load, share, admitted."""
-    head = header(0, epoch, running, taken, 10_000_000, 0, 0, 0, 1)
-    room_for_100 = struct.pack(">BIQ", 0, 100, 0)
+    head = header(0, epoch, running, taken, 10_000_000, 0, 0, 0, 1, NO_KEY.encode())
+    room_for_100 = struct.pack(">BIIQ", 0, 100, 2**32 - 1, 0)
     with server.client() as client:
         admit = client.script_load(SCRIPTS[0])
         answer = client.evalsha(admit, 5, *Keys("throttle", site).shared, head, worker, room_for_100)
@@ -392,7 +320,7 @@ async def test_a_wake_that_was_lost_keeps_its_place_for_2_seconds_at_most(server
         for _ in range(3):
             assert await one.is_served()
         deaf, next_one = await other.sleeps(), await one.sleeps()
-        other.pushed = lambda message: None  # type: ignore[method-assign]
+        other.pushed = lambda channel, message: None  # type: ignore[method-assign]
         one.release()
         took = await until(next_one.woken.done)
         assert took < 2 + 0.5
@@ -401,6 +329,20 @@ async def test_a_wake_that_was_lost_keeps_its_place_for_2_seconds_at_most(server
         one.release()
         await one.report()
         assert type(await other.bot(sleeper=deaf)) is Served
+
+
+@on_a_server
+async def test_those_who_wait_are_woken_though_the_server_has_dropped_what_it_knew_of_the_fleet(server: Server) -> None:
+    async with workers(server, 2) as (one, other):
+        for _ in range(3):
+            assert await one.is_served()
+        sleeper = await other.sleeps()
+        with server.client() as client:
+            client.delete(one.keys.fleet)
+        assert await one.report()
+        assert (one.load, one.sleeping) == (3, 1)
+        one.release()
+        await until(sleeper.woken.done)
 
 
 # The pause, and what is stored

@@ -87,6 +87,19 @@ def test_workers_that_start_at_the_same_time_start_one_server(runtime_folder: Pa
     asyncio.run(scenario())
 
 
+def test_the_only_worker_may_be_started_again(runtime_folder: Path) -> None:
+    async def scenario() -> None:
+        store = LocalStore("papers")
+        for _ in range(2):
+            store.open()
+            assert await store.ready()
+            assert [await visit(store) for _ in range(4)] == [True, True, True, False]
+            store.close()
+            await gone(runtime_folder)
+
+    asyncio.run(scenario())
+
+
 def test_a_server_that_dies_is_started_anew_by_one_worker(runtime_folder: Path) -> None:
     async def scenario() -> None:
         one, other = LocalStore("papers"), LocalStore("papers")

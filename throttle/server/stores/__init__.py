@@ -6,10 +6,13 @@ each ask. It reads no clock that it was not given.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from throttle.server.rule import Hashes, LoadRule, Rule, Verdict
 from throttle.server.sleepers import Sleeper
+
+if TYPE_CHECKING:
+    from throttle.server.acquaintances import Acquaintance
 
 Digest = Callable[[tuple[object, ...]], int]
 
@@ -33,7 +36,7 @@ class Store(Protocol):
     """the pause in force, as far as this process knows"""
 
     def open(self) -> None:
-        """The event loop runs, and requests will come: connect, where the store is elsewhere."""
+        """The event loop runs, and requests will come: connect, where the store is elsewhere. Also after a `close`."""
 
     @property
     def digest(self) -> Digest:
@@ -63,6 +66,12 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Wake all sleepers for good: the site is shutting down. They are refused, as is who would sleep later."""
+
+    def is_acquaintance(self, key: int, now: int, who: "Acquaintance") -> bool:
+        """The caller was served often enough, here or wherever the store counts together."""
+
+    def note_visit(self, key: int, now: int, who: "Acquaintance") -> bool:
+        """The caller is served, which counts in `is_acquaintance`. False for a visit that was noted already."""
 
     @property
     def load(self) -> int:

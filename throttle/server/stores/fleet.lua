@@ -13,15 +13,18 @@
 local FLEET, PAUSE, WORKERS, WAITING, CALLED = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local ME = ARGV[2]
 local RECORD = '>I4I4I8I8I8' -- epoch, running, admitted, taken, the end of the lease
+local FLEET_RECORD = '>I8I8I8I8I8I8I8'
 local CALL = 2000000 -- microseconds for which a place is kept for who was called
 local RANK = 2 ^ 42 -- of the order in which sleepers wake; below it, their arrival
 local DAY = 86400000 -- milliseconds; what a key gets that has no shorter time to live
 
-local now, epoch, running, taken, lease, rank, asking, room, may_sleep = struct.unpack('>I8I4I4I8I8i4I8I4B', ARGV[1])
+local now, epoch, running, taken, lease, rank, asking, room, may_sleep, my_key =
+  struct.unpack('>I8I4I4I8I8i4I8I4Bc16', ARGV[1])
 local found = redis.call('MGET', FLEET, PAUSE, unpack(KEYS, 6))
 local clock, offset, load, lapse, asleep, arrivals = 0, 0, 0, 0, 0, 0
+local roomiest = 2 ^ 32 -- none of those who wait has room at a higher load
 if found[1] then
-  clock, offset, load, lapse, asleep, arrivals = struct.unpack('>I8I8I8I8I8I8', found[1])
+  clock, offset, load, lapse, asleep, arrivals, roomiest = struct.unpack(FLEET_RECORD, found[1])
 end
 
 -- The clock never goes back: when the server's is set back, it goes on from where it was.
@@ -91,40 +94,55 @@ local function recount()
   end
 end
 
-local function name_of(arrival, at_most) -- of one of our sleepers
-  return string.format('%s %.0f %.0f', ME, arrival, at_most)
+-- One of our sleepers: the load at which there is room for it, and the key under which it is counted with others.
+local function name_of(arrival, at_most, key)
+  return string.format('%s %.0f %.0f %s', ME, arrival, at_most, key)
 end
 
-local function put_to_sleep(order, arrival, at_most)
-  redis.call('ZADD', WAITING, string.format('%.0f', order * RANK + arrival), name_of(arrival, at_most))
+local function put_to_sleep(order, arrival, at_most, key)
+  redis.call('ZADD', WAITING, string.format('%.0f', order * RANK + arrival), name_of(arrival, at_most, key))
   redis.call('PEXPIRE', WAITING, DAY)
+  roomiest = math.max(roomiest, at_most)
+end
+
+local function call(sleeper, worker, ticket, arrival)
+  redis.call('ZREM', WAITING, sleeper)
+  redis.call('ZADD', CALLED, string.format('%.0f', now + CALL), sleeper)
+  redis.call('PEXPIRE', CALLED, DAY)
+  called = called + 1
+  if worker ~= ME then
+    redis.call('PUBLISH', FLEET .. ':' .. worker, ticket)
+  else
+    ours[#ours + 1] = arrival
+  end
 end
 
 -- Wake those for whom there is room, first in order first, each with a place kept for it. Our own are in the reply.
+-- Who has none lets others pass: places of a site may have limits of their own.
 local function call_next()
   redis.call('ZREMRANGEBYSCORE', CALLED, '-inf', string.format('%.0f', now)) -- called, and not heard of since
   count_sleepers()
-  while asleep > called do
-    local first = redis.call('ZRANGE', WAITING, 0, 0)[1]
-    local worker, arrival, at_most = string.match(first, '^(%S+) (%d+) (%d+)$')
-    if load + called >= tonumber(at_most) then
+  local passed, roomiest_passed = 0, 0
+  while load + called < roomiest do
+    local sleeper = redis.call('ZRANGE', WAITING, passed, passed)[1]
+    if not sleeper then
+      roomiest = roomiest_passed
       break
     end
-    redis.call('ZREM', WAITING, first)
-    redis.call('ZADD', CALLED, string.format('%.0f', now + CALL), first)
-    redis.call('PEXPIRE', CALLED, DAY)
-    called = called + 1
-    if worker ~= ME then
-      redis.call('PUBLISH', FLEET .. ':' .. worker, arrival .. ' ' .. at_most)
-    elseif tonumber(arrival) ~= asking then
-      ours[#ours + 1] = tonumber(arrival)
+    local worker, ticket, arrival, at_most = string.match(sleeper, '^(%S+) ((%d+) (%d+) %S+)$')
+    if load + called < tonumber(at_most) then
+      call(sleeper, worker, ticket, tonumber(arrival))
+    else
+      passed = passed + 1
+      roomiest_passed = math.max(roomiest_passed, tonumber(at_most))
     end
   end
 end
 
 -- Write down what has changed. What every answer begins with.
 local function answer(verdict, rule)
-  redis.call('SET', FLEET, struct.pack('>I8I8I8I8I8I8', now, offset, load, lapse, asleep, arrivals), 'PX', DAY)
+  local fleet = struct.pack(FLEET_RECORD, now, offset, load, lapse, asleep, arrivals, roomiest)
+  redis.call('SET', FLEET, fleet, 'PX', DAY)
   redis.call('HSET', WORKERS, ME, struct.pack(RECORD, epoch, running, admitted, taken, now + lease))
   return {verdict, rule, load, share, admitted, asleep, asking, is_known, now, found[2], ours}
 end

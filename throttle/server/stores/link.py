@@ -8,7 +8,7 @@ every 0.1 to 0.4 s, and asks nothing else until it has been answered.
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from throttle.server.stores.redis_address import Address
@@ -33,14 +33,14 @@ class Owner(Protocol):
 
     def back(self) -> None: ...
 
-    def pushed(self, message: bytes) -> None:
-        """A message on our channel."""
+    def pushed(self, channel: bytes, message: bytes) -> None:
+        """A message on one of our channels."""
 
 
 class Link:
     """One server, one connection at a time. `find` is asked for its address before each attempt.
 
-    `scripts` are loaded on each connection, `channel` is listened to, `beat` seconds pass between heartbeats.
+    `scripts` are loaded on each connection, `channels` are listened to, `beat` seconds pass between heartbeats.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Link:
         find: Callable[[], Awaitable[Address]],
         *,
         scripts: list[str],
-        channel: str,
+        channels: Sequence[str],
         time_box: float,
         beat: float,
     ) -> None:
@@ -59,7 +59,7 @@ class Link:
         self._owner = owner
         self._find = find
         self._loading = [command("SCRIPT", "LOAD", script) for script in scripts]
-        self._channel = channel
+        self._channels = channels
         self._time_box = time_box
         self._beat_seconds = beat
         self._connection: Connection | None = None
@@ -196,7 +196,7 @@ class Link:
 
     def pushed(self, message: list[Any]) -> None:
         if message[0] == b"message":
-            self._owner.pushed(message[2])
+            self._owner.pushed(message[1], message[2])
 
     def disconnected(self, connection: Connection, error: Exception | None) -> None:
         if connection is self._connection:
@@ -242,8 +242,8 @@ class Link:
         await self._answer(connection, command(*hello, "SETNAME", "throttle"))
         if address.database:
             await self._answer(connection, command("SELECT", str(address.database)))
-        # The confirmation is a message, not a reply; an error would be one, and stands before the PONG.
-        await self._answer(connection, command("SUBSCRIBE", self._channel) + command("PING"))
+        # The confirmations are messages, not replies; an error would be one, and stands before the PONG.
+        await self._answer(connection, command("SUBSCRIBE", *self._channels) + command("PING"))
         for words in self._loading:
             await self._answer(connection, words)
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from throttle.server.acquaintances import Acquaintance, Acquaintances
 from throttle.server.rule import (
     CENTURY,
     MICROSECONDS,
@@ -59,6 +60,11 @@ class Prepared:
     tells_quotas: bool
 
 
+def bed_key(rule: LoadRule, hashes: Hashes) -> int | None:
+    """Under what a sleeper is counted with others; None where nobody asks."""
+    return None if rule.sleepers_per_key is None else hashes[rule.sleepers_key]
+
+
 class MemoryStore:
     """Counts for the requests of this process.
 
@@ -89,6 +95,7 @@ class MemoryStore:
         self._closed = False
         self._sleepers = Sleepers()
         self._hits: dict[str, HitLog] = {}
+        self._acquaintances = Acquaintances()
 
     @property
     def load(self) -> int:
@@ -201,10 +208,10 @@ class MemoryStore:
         if self._closed or (sleeper is None and not self._may_sleep(rule, hashes)):
             return self._refused(rule.name, prepared, hashes, now, sleeper, asked)
         if sleeper is None:
-            key = None if rule.sleepers_per_key is None else hashes[rule.sleepers_key]
-            sleeper = self._sleepers.add(rank, rule.at_most, key)
+            sleeper = self._sleepers.add(rank, rule.at_most, bed_key(rule, hashes))
         else:
             self._sleepers.sleep_on(sleeper)
+            self._sleepers.call(self._running)  # the place that was kept for it may do for another
         return Deferred(rule.name, self._quotas(prepared, hashes, now, asked), self._running + 1, sleeper)
 
     def _may_sleep(self, rule: LoadRule, hashes: Hashes) -> bool:
@@ -230,12 +237,18 @@ class MemoryStore:
             quotas.append((rule.rule, (rule.full - len(log)) // 8, _oldest(log)[0] - now if log else 0))
         return quotas
 
+    def is_acquaintance(self, key: int, now: int, who: Acquaintance) -> bool:
+        return self._acquaintances.knows(key, now, who)
+
+    def note_visit(self, key: int, now: int, who: Acquaintance) -> bool:
+        return self._acquaintances.note(key, now, who)
+
     @property
     def digest(self) -> Digest:
         return hash
 
     def open(self) -> None:
-        """There is nothing to connect to."""
+        self._closed = False
 
     def pause(self, seconds: float | None = None, *, early: bool = False) -> None:
         """Serve nobody but the exempt, for so long or until `resume`; `early`: not even look at who asks."""

@@ -8,30 +8,39 @@ Never awaits a release. Never sends an address: keys hold hashes.
 """
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
+from throttle.server.acquaintances import Acquaintance
 from throttle.server.rule import Deferred, Hashes, LoadRule, Refused, Rule, Served, Verdict
 from throttle.server.sleepers import Sleeper
 from throttle.server.stores import Digest, Pause
 from throttle.server.stores.link import Link
-from throttle.server.stores.memory import SERVED, MemoryStore
+from throttle.server.stores.memory import SERVED, MemoryStore, bed_key
+from throttle.server.stores.outage import Outage
 from throttle.server.stores.redis_address import Address, address_from
-from throttle.server.stores.redis_calls import SCRIPTS, Ask, Keys, Prepared, Report, header
-from throttle.server.stores.redis_settings import MEANWHILE, settings_of
+from throttle.server.stores.redis_calls import (
+    SCRIPTS,
+    Ask,
+    Keys,
+    Prepared,
+    Report,
+    Visit,
+    Visits,
+    header,
+    sleepers_key,
+    ticket,
+    visits_in,
+)
+from throttle.server.stores.redis_settings import settings_of
 from throttle.server.stores.resp import ReplyError
-
-logger = logging.getLogger("throttle")
 
 STORE_LOST = "store_lost"
 """the reason of refusals where `on_store_failure` is «refuse»"""
 SOON = 0.01
 """seconds after which the server is told of a change that no ask has told it"""
-WORTH_A_LINE = 0.25
-"""seconds without the server before the operator is told"""
 
 
 class RedisStore(MemoryStore):
@@ -62,13 +71,13 @@ class RedisStore(MemoryStore):
         self._asleep: dict[int, Sleeper] = {}
         """whom the server knows as asleep here, by arrival"""
         self._leaving: list[str] = []
+        self._visits: list[Visit] = []
+        """to be told to the other workers"""
         self._pause_seen: bytes | None = None
         self._wish: list[str] | None = None
         """a pause to be told"""
         self._soon: asyncio.TimerHandle | None = None
         self._now = 0
-        self._lost_at: float | None = None
-        self._say_lost: asyncio.TimerHandle | None = None
         self.times_lost = 0
         """how often the server was given up"""
 
@@ -99,6 +108,7 @@ class RedisStore(MemoryStore):
     # Begin and end
 
     def open(self) -> None:
+        super().open()
         if self._link is None or self._link.loop is not asyncio.get_running_loop():
             self._begin()
 
@@ -107,11 +117,12 @@ class RedisStore(MemoryStore):
         self.worker = secrets.token_hex(8)
         self._epoch = self._taken = 0
         self._soon = None
+        self._outage = Outage(self.name, self.settings.on_store_failure, self._clock)
         self._link = Link(
             self,
             self.find,
             scripts=SCRIPTS,
-            channel=self.keys.channel(self.worker),
+            channels=[self.keys.channel(self.worker), self.keys.visits],
             time_box=self.settings.time_box,
             beat=self._beat,
         )
@@ -138,26 +149,24 @@ class RedisStore(MemoryStore):
         """The last request has ended: the server need not wait for the lease to lapse."""
         link = self._link
         if link is not None and not link.loop.is_closed():
-            for timer in (self._soon, self._say_lost):
-                if timer is not None:
-                    timer.cancel()
+            if self._soon is not None:
+                self._soon.cancel()
+            self._outage.forget()
             link.close(self._report(lambda: ["bye"]) if link.is_up else None)
+            self._link = None
 
     # Asks
 
     def prepare(self, rules: Sequence[Rule | LoadRule], *, tells_quotas: bool = True) -> Any:
-        for rule in rules:
-            if rule.from_load if isinstance(rule, Rule) else rule.sleepers_per_key is not None:
-                raise ValueError(
-                    f"a shared store cannot count {rule.name!r} by network under load yet: use "
-                    "Limits.modern(share_hits=None, wide_share_hits=None, sleepers_per_network=None), or store='memory'"
-                )
         timed = [rule for rule in rules if isinstance(rule, Rule)]
-        return Prepared(tuple(rules), tells_quotas, super().prepare(rules, tells_quotas=tells_quotas), timed)
+        beds = [rule.sleepers_key for rule in rules if isinstance(rule, LoadRule) and rule.sleepers_per_key is not None]
+        return Prepared(tuple(rules), tells_quotas, super().prepare(rules, tells_quotas=tells_quotas), timed, beds)
 
     def admit(self, prepared: Any, hashes: Hashes, now: int, rank: int, sleeper: Sleeper | None = None) -> Any:
         link = self._link
         if link is None or link.loop is not asyncio.get_running_loop():
+            if self._closed:
+                return super().admit(prepared.alone, hashes, now, rank, sleeper)
             link = self._begin()
         if not prepared.rules:  # nothing to be asked; that it runs is told soon
             self._running += 1
@@ -199,12 +208,13 @@ class RedisStore(MemoryStore):
 
     def header(self, now: int, rank: int, sleeper: Sleeper | None) -> bytes:
         self._told = self._owed
-        arrival, room = (0, 0) if sleeper is None else (sleeper.order[1], sleeper.at_most)
+        arrival, room, key = (0, 0, None) if sleeper is None else (sleeper.order[1], sleeper.at_most, sleeper.key)
         self._now = max(self._now, now) if self.settings.now_is_given else -1
         # That a lease is over is noticed a heartbeat later, and a busy loop's heart beats late.
         lease = round((self._lease - 2 * self._beat) * 1_000_000)
         may_sleep = not self._closed
-        return header(self._now + 1, self._epoch, self._running, self._taken, lease, rank, arrival, room, may_sleep)
+        books = self._now + 1, self._epoch, self._running, self._taken
+        return header(*books, lease, rank, arrival, room, may_sleep, sleepers_key(key).encode())
 
     def answered(self, ask: Ask, reply: Any) -> None:
         if type(reply) is not list:
@@ -214,7 +224,8 @@ class RedisStore(MemoryStore):
         prepared, sleeper, future = ask.prepared, ask.sleeper, ask.future
         if future.done():  # nobody waits for it
             if kind == 3 and sleeper is None:
-                self._leaving.append(f"{arrival} {prepared.rules[rule - 1].at_most}")
+                room = prepared.rules[rule - 1]
+                self._leaving.append(ticket(arrival, room.at_most, bed_key(room, ask.hashes)))
             return self._tell_soon()
         if kind == 1:
             self._running += 1
@@ -224,7 +235,7 @@ class RedisStore(MemoryStore):
         elif kind == 3:
             room = prepared.rules[rule - 1]
             if sleeper is None:
-                sleeper = self._sleepers.add(ask.rank, room.at_most, arrival=arrival)
+                sleeper = self._sleepers.add(ask.rank, room.at_most, bed_key(room, ask.hashes), arrival)
             else:
                 self._sleepers.sleep_on(sleeper)
             self._asleep[arrival] = sleeper
@@ -238,7 +249,8 @@ class RedisStore(MemoryStore):
         return None
 
     def _failed(self, call: Ask | Report, error: Any) -> None:
-        assert self._link is not None
+        if self._link is None:  # closed
+            return call.given_up()
         if isinstance(error, ReplyError) and str(error).startswith("NOSCRIPT") and not call.future.done():
             return self._link.send_again(call)
         call.given_up()
@@ -277,7 +289,7 @@ class RedisStore(MemoryStore):
         if self._asleep.get(sleeper.order[1]) is sleeper:
             del self._asleep[sleeper.order[1]]
             self._sleeping_in_all -= 1
-            self._leaving.append(f"{sleeper.order[1]} {sleeper.at_most}")
+            self._leaving.append(ticket(sleeper.order[1], sleeper.at_most, sleeper.key))
             self._tell_soon()
         return None
 
@@ -293,8 +305,10 @@ class RedisStore(MemoryStore):
             self._sleepers.call_one(sleeper)
         return sleeper is not None
 
-    def pushed(self, message: bytes) -> None:
-        if not self._call(int(message.split()[0])):
+    def pushed(self, channel: bytes, message: bytes) -> None:
+        if channel == self.keys.visits.encode():
+            self._hear_of(message)
+        elif not self._call(int(message.split()[0])):
             self._leaving.append(message.decode())
             self._tell_soon()
 
@@ -311,8 +325,13 @@ class RedisStore(MemoryStore):
 
     def _tell(self) -> None:
         self._soon = None
-        if self.is_up and (self._owed != self._told or self._leaving or self._wish):
-            assert self._link is not None
+        visits, self._visits = self._visits, []
+        if not self.is_up:
+            return
+        assert self._link is not None
+        if visits:
+            self._link.send(Visits(self, visits))
+        if self._owed != self._told or self._leaving or self._wish:
             self._link.send(self.heartbeat())
 
     def heartbeat(self) -> Report:
@@ -334,7 +353,7 @@ class RedisStore(MemoryStore):
         self._leaving = []
         self._asleep = {sleeper.order[1]: sleeper for sleeper in self._sleepers}
         waiting = self._sleepers.waiting
-        return ["hello", *(f"{sleeper.order[0]} {sleeper.order[1]} {sleeper.at_most}" for sleeper in waiting)]
+        return ["hello", *(f"{one.order[0]} {ticket(one.order[1], one.at_most, one.key)}" for one in waiting)]
 
     def connecting(self) -> None:
         """What was sent before is not answered any more; the server is told so by a new number."""
@@ -359,6 +378,20 @@ class RedisStore(MemoryStore):
         report = self.heartbeat()
         self._link.send(report)
         return await report.future
+
+    # Acquaintances
+
+    def note_visit(self, key: int, now: int, who: Acquaintance) -> bool:
+        is_new = super().note_visit(key, now, who)
+        if is_new and self.is_up:
+            self._visits.append((key, who))
+            self._tell_soon()
+        return is_new
+
+    def _hear_of(self, visits: bytes) -> None:
+        now = round(self._clock() * 1_000_000)
+        for key, who in visits_in(visits, self.worker):
+            super().note_visit(key, now, who)
 
     # The pause
 
@@ -387,22 +420,10 @@ class RedisStore(MemoryStore):
     def lost(self, reason: str) -> None:
         self._sleepers.call(self._running)
         self.times_lost += 1
-        self._lost_at = self._clock()
-        if self._link is not None:  # a hiccup is no news
-            self._say_lost = self._link.loop.call_later(WORTH_A_LINE, self._tell_operator, reason)
-
-    def _tell_operator(self, reason: str) -> None:
-        self._say_lost = None
-        meanwhile = MEANWHILE[self.settings.on_store_failure]
-        logger.warning("the store at %s is lost (%s). Until it returns, %s.", self.name, reason, meanwhile)
+        self._outage.begins(reason)
 
     def back(self) -> None:
-        if self._say_lost is not None:
-            self._say_lost.cancel()
-            self._say_lost = None
-        elif self._lost_at is not None:
-            logger.warning("the store at %s is back after %.1f s.", self.name, self._clock() - self._lost_at)
-        self._lost_at = None
+        self._outage.ends()
         assert self._link is not None
         if self._asleep.keys() != {sleeper.order[1] for sleeper in self._sleepers}:
             self._link.send(self.greeting())

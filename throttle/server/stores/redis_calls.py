@@ -5,13 +5,14 @@ A call is written down when it leaves, so that it carries the books as they stan
 
 import asyncio
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
 from pathlib import Path
 from typing import Any, Protocol
 
-from throttle.server.rule import MICROSECONDS, Hashes, LoadRule, Quota, Rule, Verdict
+from throttle.server.acquaintances import Acquaintance
+from throttle.server.rule import MICROSECONDS, Hashes, Key, LoadRule, Quota, Rule, Verdict
 from throttle.server.sleepers import Sleeper
 from throttle.server.stores import memory
 from throttle.server.stores.resp import command
@@ -21,11 +22,28 @@ _FLEET = (_HERE / "fleet.lua").read_text()
 SCRIPTS = [_FLEET + (_HERE / name).read_text() for name in ("admit.lua", "report.lua")]
 ADMIT, REPORT = (sha1(script.encode()).hexdigest() for script in SCRIPTS)
 
-header = struct.Struct(">QIIQQiQIB").pack
-"""now plus 1 (0: the server's clock), epoch, running, taken, lease, rank, the sleeper's arrival and room, may sleep"""
-HEADER = b"\0" * struct.calcsize(">QIIQQiQIB")
-_rule = struct.Struct(">BIQ").pack
+header = struct.Struct(">QIIQQiQIB16s").pack
+"""now plus 1 (0: the server's clock), epoch, running, taken, lease, rank, the sleeper's arrival and room, may sleep,
+the sleeper's key"""
+HEADER = b"\0" * struct.calcsize(">QIIQQiQIB16s")
+NO_KEY = "-" * 16
+_SLEEPERS_KEY = b"\xff" * 16
+"""stands where it will be, and nowhere in what is UTF-8"""
+_ANY = (1 << 32) - 1
+_rule = struct.Struct(">BIIQ").pack
 _EIGHT_BYTES = (1 << 64) - 1
+_visit = struct.Struct(">QIQQ")
+"""the caller's key, and from when on it is an acquaintance"""
+
+
+def sleepers_key(key: int | None) -> str:
+    """As it travels: under what a sleeper is counted with others."""
+    return NO_KEY if key is None else f"{key & _EIGHT_BYTES:016x}"
+
+
+def ticket(arrival: int, at_most: int, key: int | None) -> str:
+    """What one of our sleepers is called on the server."""
+    return f"{arrival} {at_most} {sleepers_key(key)}"
 
 
 class Keys:
@@ -37,6 +55,8 @@ class Keys:
             f"{self._tagged}:{name}" for name in ("fleet", "pause", "workers", "waiting", "called")
         )
         self.shared = (self.fleet, pause, workers, waiting, called)
+        self.visits = f"{self.fleet}:visits"
+        """the channel on which workers tell each other who visited"""
 
     def hits(self, rule: str) -> str:
         return f"{self._tagged}:hits:{rule}:"
@@ -69,6 +89,8 @@ class Prepared:
     alone: memory.Prepared
     """for decisions without the server"""
     timed: list[Rule]
+    beds: list[Key]
+    """the keys by which load rules count sleepers"""
     worker: str = ""
     """for whom the template was written"""
     template: bytes = b""
@@ -77,19 +99,25 @@ class Prepared:
         if self.worker != books.worker:
             self._write_template(books)
         timed = self.timed
-        if len(timed) == 1:
+        if len(timed) == 1 and not self.beds:
             return self.template % (hashes[timed[0].key] & _EIGHT_BYTES, head)
-        return self.template % (*(hashes[rule.key] & _EIGHT_BYTES for rule in timed), head)
+        return self.template % (
+            *(hashes[rule.key] & _EIGHT_BYTES for rule in timed),
+            head,
+            *(hashes[key] & _EIGHT_BYTES for key in self.beds),
+        )
 
     def quotas(self, reply: list[Any]) -> list[Quota]:
-        return [(rule, reply[11 + 2 * i], reply[12 + 2 * i]) for i, rule in enumerate(self.timed)]
+        told = [(rule, reply[11 + 2 * i], reply[12 + 2 * i]) for i, rule in enumerate(self.timed)]
+        return [quota for quota in told if quota[1] >= 0]
 
     def _write_template(self, books: Books) -> None:
         self.worker = books.worker
         hits = [books.keys.hits(rule.name) + "0" * 16 for rule in self.timed]
         rules = b"".join(_packed(rule) for rule in self.rules)
-        keys = [*books.keys.shared, *hits]
-        written = command("EVALSHA", ADMIT, str(len(keys)), *keys, HEADER, books.worker, rules).replace(b"%", b"%%")
+        keys, beds = [*books.keys.shared, *hits], [_SLEEPERS_KEY] * len(self.beds)
+        written = command("EVALSHA", ADMIT, str(len(keys)), *keys, HEADER, books.worker, rules, *beds)
+        written = written.replace(b"%", b"%%").replace(_SLEEPERS_KEY, b"%016x")
         for key in hits:
             name = key.encode().replace(b"%", b"%%")
             written = written.replace(name, name[:-16] + b"%016x", 1)
@@ -99,8 +127,9 @@ class Prepared:
 def _packed(rule: Rule | LoadRule) -> bytes:
     """A rule as `admit.lua` reads it."""
     if isinstance(rule, LoadRule):
-        return _rule(0, rule.at_most, rule.sleeping_max)
-    return _rule(2 if rule.holds_refused else 1, rule.at_most, round(rule.seconds * MICROSECONDS))
+        a_key = _ANY if rule.sleepers_per_key is None else rule.sleepers_per_key
+        return _rule(0, rule.at_most, a_key, rule.sleeping_max)
+    return _rule(2 if rule.holds_refused else 1, rule.at_most, rule.from_load, round(rule.seconds * MICROSECONDS))
 
 
 class Ask:
@@ -129,6 +158,33 @@ class Ask:
     def given_up(self) -> None:
         if not self.future.done():
             self.future.set_result(self._books.alone(self))
+
+
+Visit = tuple[int, Acquaintance]
+
+
+class Visits:
+    """Who was served, told to all workers on a channel. Whoever does not hear it knows a visit less."""
+
+    def __init__(self, books: Books, visits: Sequence[Visit]) -> None:
+        self._books = books
+        self._visits = visits
+
+    def encode(self) -> bytes:
+        told = b"".join(_visit.pack(key & _EIGHT_BYTES, *who) for key, who in self._visits)
+        return command("PUBLISH", self._books.keys.visits, self._books.worker.encode() + told)
+
+    def replied(self, reply: Any) -> None: ...
+
+    def given_up(self) -> None: ...
+
+
+def visits_in(message: bytes, worker: str) -> Iterator[Visit]:
+    """What another worker than this one told; nothing where it is of another kind."""
+    told = message[len(worker) :]
+    if len(told) % _visit.size == 0 and not message.startswith(worker.encode()):
+        for key, *who in _visit.iter_unpack(told):
+            yield key, Acquaintance(*who)
 
 
 class Report:

@@ -1,6 +1,6 @@
 -- What a worker tells without asking: how much runs there (the header), and in ARGV[3] one of
---   tell         ARGV[4] on: the sleepers that have left, each «arrival at_most»
---   hello        ARGV[4] on: all who sleep there, each «rank arrival at_most»; instead of what was known of them
+--   tell         ARGV[4] on: the sleepers that have left, each «arrival at_most key»
+--   hello        ARGV[4] on: all who sleep there, each «rank arrival at_most key»; instead of what was known of them
 --   bye          it stops
 --   pause        ARGV[4] microseconds, 0 for no end; ARGV[5] 1 to answer early
 --   resume
@@ -18,15 +18,13 @@ recount()
 
 if about == 'tell' then
   for i = 4, #ARGV do
-    local arrival, at_most = string.match(ARGV[i], '^(%d+) (%d+)$')
-    local me = name_of(tonumber(arrival), tonumber(at_most))
-    redis.call('ZREM', CALLED, me)
-    redis.call('ZREM', WAITING, me)
+    redis.call('ZREM', CALLED, ME .. ' ' .. ARGV[i])
+    redis.call('ZREM', WAITING, ME .. ' ' .. ARGV[i])
   end
 elseif about == 'hello' then
   for i = 4, #ARGV do
-    local rank, arrival, at_most = string.match(ARGV[i], '^(-?%d+) (%d+) (%d+)$')
-    put_to_sleep(tonumber(rank), tonumber(arrival), tonumber(at_most))
+    local order, arrival, at_most, key = string.match(ARGV[i], '^(-?%d+) (%d+) (%d+) (%S+)$')
+    put_to_sleep(tonumber(order), tonumber(arrival), tonumber(at_most), key)
     arrivals = math.max(arrivals, tonumber(arrival))
   end
   is_known = 1
