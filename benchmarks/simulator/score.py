@@ -42,7 +42,7 @@ def run(situation: Situation, contestant: Contestant, seed: int) -> Score:
         for caller, start in enumerate(situation.starts)
     ]
     clockwork.run(situation.seconds)
-    return _score(situation, clients)
+    return score(situation, clients)
 
 
 def _client(
@@ -69,7 +69,7 @@ def _pieces(situation: Situation) -> list[tuple[float, int]] | None:
     return [(turn * every, count) for turn in range(int(situation.seconds / every))]
 
 
-def _score(situation: Situation, clients: list[Client]) -> Score:
+def score(situation: Situation, clients: list[Client]) -> Score:
     events = sorted(event for client in clients for event in _events(client, situation.seconds))
     served = [(sent, landed) for landed, sent, good in events if good]
     wanted = sum(count for _, count in _pieces(situation) or []) or float("inf")

@@ -86,6 +86,11 @@ class HoldPace:
         self._epochs = deque(self._before[1], maxlen=EPOCHS)
         return True
 
+    def recall_fit(self, rate: float, low: float, high: float, burst: float) -> None:
+        """A fit from an earlier life, without the refusals that led to it: the next one is not compared with them."""
+        self.fit = Fit((low, (low * rate) ** 0.5, rate, (rate * high) ** 0.5, high), burst, 0)
+        self.make_plan(0.0, False)
+
     def forget(self) -> None:
         self.fit = None
         self._epochs.clear()

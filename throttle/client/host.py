@@ -15,6 +15,7 @@ from throttle.client.answer import FAILED_IN_A_ROW_MAX, Answer, Ending, Failure
 from throttle.client.backoff import Backoff
 from throttle.client.circuit_breaker import CircuitBreaker, State
 from throttle.client.events import Dropped, Event, RateChanged, Rested, Stopped, Waited
+from throttle.client.fleet.lease import LeaseBucket
 from throttle.client.in_flight import InFlightLimit, Waiter
 from throttle.client.pace import Pace
 from throttle.client.retry_budget import RetryBudget
@@ -81,6 +82,7 @@ class Host:
         now: float,
         random: Random,
         *,
+        bucket: LeaseBucket | None = None,
         politeness: Politeness | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
@@ -89,7 +91,7 @@ class Host:
         self.pace = pace
         self.random = random
         self.politeness = politeness or Politeness()
-        self.bucket = TokenBucket(pace.rate, pace.capacity, now)
+        self.bucket: TokenBucket | LeaseBucket = bucket or TokenBucket(pace.rate, pace.capacity, now)
         self.in_flight = InFlightLimit(pace.in_flight_max)
         self.breaker = CircuitBreaker()
         self.retry_budget = RetryBudget(now)
@@ -99,7 +101,7 @@ class Host:
         self._cut_at = float("-inf")  # when the last first refusal of a series was read
         self._drops_in_a_row = 0
         self._failures_in_a_row = 0
-        self._has_served = False
+        self.has_served = False
         self._rate_told = pace.rate
         self._latencies: deque[float] = deque(maxlen=self.politeness.latencies_kept)
         self._statuses: Counter[int | Failure] = Counter()
@@ -145,6 +147,19 @@ class Host:
     def rest_left(self, now: float) -> float:
         """Seconds for which nothing may be sent."""
         return max(0.0, self.breaker.rest_until - now) if self.breaker.is_resting else 0.0
+
+    def told_to_rest(self, now: float, seconds: float, *, is_cut: bool) -> None:
+        """Another worker of the fleet was refused. `is_cut`: what left before now and is refused is old news."""
+        if is_cut:
+            self._cut_at = now
+            self.bucket.drain(now)
+            self._tell(Rested(self.name, now, seconds))
+        self.breaker.rest(now + seconds)
+
+    def told_to_go_on(self) -> None:
+        """Another worker's scout has passed the gate."""
+        self.breaker.scout_served()
+        self.in_flight.wake_next()
 
     def waited(self, now: float, seconds: float) -> None:
         if self._on_event is not None:
@@ -224,7 +239,7 @@ class Host:
     # -- inside
 
     def _served(self, place: Place, now: float) -> None:
-        self._has_served = True
+        self.has_served = True
         if place.is_scout or not self.breaker.is_resting:
             self._drops_in_a_row = 0
         self._latencies.append(now - place.sent_at)
@@ -249,7 +264,7 @@ class Host:
         self.bucket.drain(now)
         self._tell(Dropped(self.name, now, _name(answer.status), answer.retry_after))
         self._tell(Rested(self.name, now, seconds))
-        if not self._has_served and self._drops_in_a_row >= self.politeness.wall_after:
+        if not self.has_served and self._drops_in_a_row >= self.politeness.wall_after:
             self._stop(now, f"{self._drops_in_a_row} refusals in a row and nothing ever served")
 
     def _block_reason(self, answer: Answer) -> str | None:

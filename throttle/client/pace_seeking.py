@@ -17,6 +17,7 @@ from random import Random
 from throttle.client.bucket_fit import Epoch
 from throttle.client.hold_pace import BUDGET, HoldPace
 from throttle.client.latency_limit import LatencyLimit
+from throttle.client.learned import Learned
 from throttle.client.pace import rest_seconds
 from throttle.client.quota_pace import QuotaPace
 from throttle.client.send_log import SendLog
@@ -133,6 +134,21 @@ class SeekingPace:
         self._quota.told(now, quota, in_flight)
         self._steer(now, 0.0)
         return self._quota.rest
+
+    # -- what outlives it
+
+    def learned(self) -> Learned:
+        """The bucket that was fitted, or the rate that is held without one."""
+        fit = self._hold.fit
+        if fit is None or self._share.is_sharing:
+            return Learned(self.rate)
+        return Learned(fit.rates[2], fit.rates[0], fit.rates[4], fit.burst)
+
+    def recall(self, learned: Learned) -> None:
+        """Begin with it: hold the limit that was met, or seek from the rate that was borne."""
+        self.rate = max(self.rate_min, min(self.rate_max, learned.rate))
+        if learned.is_limit:
+            self._hold.recall_fit(learned.rate, learned.low, learned.high, learned.burst)
 
     # -- what a refusal teaches
 
