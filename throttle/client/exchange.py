@@ -26,15 +26,25 @@ from throttle.client.in_flight import Waiter
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})  # RFC 9110, 9.2.2
 
 
-class Refused(Exception):  # noqa: N818  # named for what happened, as its two kinds are
-    """The host was not asked, or would not serve."""
+class Refused(Exception):  # noqa: N818  # named for what happened, as its kinds are
+    """The host was not asked, or would not serve. An adapter raises it as its client's own error, too."""
+
+    def __init__(self, message: str, *told: object) -> None:
+        super().__init__(message)
+        self.told = told  # what a kind of it is made of
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        # An adapter's class is nowhere to be found by its name; ours is.
+        return next(kind for kind in type(self).__mro__ if kind.__module__ == __name__), self.told
 
 
 class HostRests(Refused):
     """The host asked for a longer wait than is allowed; come back in `seconds`."""
 
     def __init__(self, host: str, seconds: float) -> None:
-        super().__init__(f"{host} asks for {seconds:.0f} s of rest, which is more than may be waited; come back then")
+        message = f"{host} asks for {seconds:.0f} s of rest, which is more than may be waited; come back then"
+        super().__init__(message, host, seconds)
+        self.host = host
         self.seconds = seconds
 
 
@@ -42,7 +52,9 @@ class HostStopped(Refused):
     """The host answers with a block, not a limit: waiting opens no wall."""
 
     def __init__(self, host: str, reason: str) -> None:
-        super().__init__(f"{host} blocks this client ({reason}); slowing down will not help, a person must look")
+        message = f"{host} blocks this client ({reason}); slowing down will not help, a person must look"
+        super().__init__(message, host, reason)
+        self.host = host
         self.reason = reason
 
 

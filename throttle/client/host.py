@@ -1,7 +1,7 @@
 """All that is known of one host: bucket, slots, breaker, retry budget, and the pace that sets the first two.
 
 No request leaves but through `ask()`, and every one that leaves comes back through `answered()` or `lost()`, and
-`release()`. Not thread-safe: a driver with threads holds one lock per host around each call.
+`release()`. Not thread-safe: a driver with threads holds `lock` around each call.
 """
 
 import logging
@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from threading import RLock
 
 from throttle.client.answer import FAILED_IN_A_ROW_MAX, Answer, Ending, Failure
 from throttle.client.backoff import Backoff
@@ -79,6 +80,7 @@ class Host:
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
         self.name = name
+        self.lock = RLock()  # a listener may ask for stats
         self.pace = pace
         self.random = random
         self.politeness = politeness or Politeness()
