@@ -123,16 +123,23 @@ class BothTransports:
 
 
 class AsyncTransport(BothTransports):
-    """Every request waits for its host's turn; its slot is held until the answer's body is closed."""
+    """Every request waits for its host's turn; its slot is held until the answer's body is closed.
+
+    One that brings a place with it, `extensions={"throttle.place": (host, place)}`, is sent at once and not again:
+    a crawl's frontier has asked the host, and tries again itself, so that no task waits for one host alone.
+    """
 
     inner = "AsyncHTTPTransport"
 
     async def handle_async_request(self, request: Any) -> Any:
         origin = (request.url.scheme, request.url.netloc)
         now = self.clock()
-        host = self.hosts.host(origin[1].decode("ascii"), now)
+        host, taken = request.extensions.get("throttle.place") or (None, None)
+        if host is None:
+            host = self.hosts.host(origin[1].decode("ascii"), now)
         bell, attempt = AsyncBell(), _AsyncAttempt(self, host, origin, request)
-        flow = exchange(host, bell.ring, now, method=request.method, is_replayable=_is_replayable(self, request))
+        is_replayable = taken is None and _is_replayable(self, request)
+        flow = exchange(host, bell.ring, now, method=request.method, is_replayable=is_replayable, place=taken)
         try:
             place = await drive_async(flow, bell, attempt, self.clock)
         except Refused as refused:

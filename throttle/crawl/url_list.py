@@ -6,7 +6,7 @@ Every line is accounted for: it is a URL, or it is told why not. Blank lines and
 import gzip
 import io
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 LINE_MAX = 64 * 1024
 
@@ -21,10 +21,10 @@ def lines(stream: BinaryIO, name: str) -> Iterator[str]:
     Raises ListError.
     """
     try:
-        buffered: BinaryIO = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[arg-type]
-        start = buffered.peek(4)[:4] if isinstance(buffered, io.BufferedReader) else b""
+        buffered: Any = stream if hasattr(stream, "peek") else io.BufferedReader(stream)  # type: ignore[type-var]
+        start = buffered.peek(4)[:4]
         if start.startswith(b"\x1f\x8b"):
-            buffered = gzip.GzipFile(fileobj=buffered)  # type: ignore[assignment]
+            buffered = gzip.GzipFile(fileobj=buffered)
         if start.startswith((b"\xff\xfe", b"\xfe\xff")):  # as Windows writes «Unicode»
             yield from _said(io.TextIOWrapper(buffered, encoding="utf-16", errors="replace"))
             return
