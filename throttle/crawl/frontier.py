@@ -37,14 +37,14 @@ class Turn(Generic[Item]):
 
 
 class Lane(Generic[Item]):
-    """One host's queue: `items` are in memory, `stored` more can be loaded."""
+    """One host's queue: `items` are in memory, `stored` more can be loaded, `held` ones wait for something else."""
 
-    __slots__ = ("host", "is_loading", "is_ready", "items", "keyed_work", "stamp", "stored", "waiter")
+    __slots__ = ("held", "host", "is_loading", "is_ready", "items", "keyed_work", "stamp", "stored", "waiter")
 
     def __init__(self, host: Host, wake: Callable[["Lane[Item]"], None]) -> None:
         self.host = host
         self.items: deque[Item] = deque()
-        self.stored = 0
+        self.stored = self.held = 0
         self.waiter = Waiter(lambda: wake(self))
         self.stamp = 0  # entries of the heaps with another stamp are void
         self.is_ready = False
@@ -53,7 +53,7 @@ class Lane(Generic[Item]):
 
     @property
     def remaining(self) -> int:
-        return len(self.items) + self.stored
+        return len(self.items) + self.stored + self.held
 
     def work(self) -> float:
         """Seconds until this host is done, at its rate."""
@@ -85,21 +85,24 @@ class Frontier(Generic[Item]):
         """Hosts that may be asked now, as far as is known."""
         return self._ready_count
 
-    def lane(self, host: Host) -> Lane[Item] | None:
-        return self._lanes.get(host)
+    @property
+    def is_empty(self) -> bool:
+        return not self._lanes and not self._later
 
     def lanes(self) -> Iterable[Lane[Item]]:
         return self._lanes.values()
 
     # -- in
 
-    def add(self, host: Host, items: Iterable[Item], *, stored: int = 0) -> None:
-        """`stored` more wait outside, to be loaded when `take_hungry` names the host."""
+    def add(self, host: Host, items: Iterable[Item], *, stored: int = 0, held: int = 0) -> None:
+        """`stored` more wait outside, to be loaded when `take_hungry` names the host; `held` more will be added, or
+        fewer when negative. Both count as the host's work."""
         lane = self._lanes.get(host) or self._new_lane(host)
         had = lane.remaining
         was_empty = not lane.items
         lane.items.extend(items)
         lane.stored += stored
+        lane.held = max(0, lane.held + held)
         self._settle(lane)
         if lane.items and (was_empty or (lane.is_ready and lane.remaining > 2 * had)):
             self._make_ready(lane)
@@ -116,21 +119,14 @@ class Frontier(Generic[Item]):
         self._sequence += 1
         heappush(self._later, (at, self._sequence, host, item))
 
-    def loaded(self, host: Host, items: Iterable[Item]) -> None:
-        """What was stored for a lane that `take_hungry` gave."""
+    def loaded(self, host: Host, items: Iterable[Item], *, taken: int, held: int = 0) -> None:
+        """Of what was stored for a lane that `take_hungry` gave, `taken` were loaded; `items` of them may leave, `held`
+        wait. Nothing taken means that nothing is left there."""
         lane = self._lanes.get(host)
         if lane is None:
             return  # dropped meanwhile
         lane.is_loading = False
-        was_empty = not lane.items
-        before = len(lane.items)
-        lane.items.extend(items)
-        lane.stored = max(0, lane.stored - (len(lane.items) - before))
-        if len(lane.items) == before:  # none is left there after all
-            lane.stored = 0
-        if was_empty and lane.items:
-            self._make_ready(lane)
-        self._settle(lane)
+        self.add(host, items, stored=-min(taken or lane.stored, lane.stored), held=held)
 
     def drop(self, host: Host) -> list[Item]:
         """Forget all items of a host; those that were in memory."""
@@ -249,12 +245,14 @@ class Frontier(Generic[Item]):
 
     def _settle(self, lane: Lane[Item]) -> None:
         """Ask for more, or be forgotten."""
-        if lane.stored and len(lane.items) <= LOW:
+        if lane.stored and len(lane.items) + lane.held <= LOW:
             if not lane.is_loading:
                 self._hungry[lane] = None
-        elif not lane.remaining:
-            self._lanes.pop(lane.host, None)
-            lane.host.leave(lane.waiter)
+        else:
+            self._hungry.pop(lane, None)
+            if not lane.remaining:
+                self._lanes.pop(lane.host, None)
+                lane.host.leave(lane.waiter)
 
 
 def refusal(host: Host, now: float) -> Refused | None:

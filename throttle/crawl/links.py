@@ -4,9 +4,10 @@ The standard library's parser: a page takes some milliseconds, which beside the 
 package. What it cannot parse yields the links so far.
 """
 
+import contextlib
 from html.parser import HTMLParser
 
-from throttle.crawl.web_url import NotFetchable, WebUrl, web_url
+from throttle.crawl.web_url import NotFetchableError, WebUrl, web_url
 
 LINKS_MAX = 10_000
 TEXT_MAX = 4 * 1024 * 1024
@@ -32,29 +33,27 @@ class _Links(HTMLParser):
         href = found.get("src" if tag in ("iframe", "frame") else "href", "").strip()
         if tag == "base":
             self.base = self.base or href or None
-        elif href and not href.startswith("#") and len(self.hrefs) < LINKS_MAX:
-            if "nofollow" not in found.get("rel", "").lower().split():
+        elif href and not href.startswith("#") and "nofollow" not in found.get("rel", "").lower().split():
+            if len(self.hrefs) < LINKS_MAX:
                 self.hrefs[href] = None
 
 
 def links(text: str, page: str, agent: str = "throttle-crawl") -> list[WebUrl]:
     """Where a page links to, each once, in its order."""
     parser = _Links(agent)
-    try:
+    with contextlib.suppress(AssertionError, ValueError, RecursionError):  # the parser gives up on a hostile page
         parser.feed(text[:TEXT_MAX])
-    except (AssertionError, ValueError, RecursionError):
-        pass  # the parser gives up on a hostile page
     if parser.is_nofollow:
         return []
     try:
         base = web_url(parser.base, page).url if parser.base else page
-    except NotFetchable:
+    except NotFetchableError:
         base = page
     found: dict[str, WebUrl] = {}
     for href in parser.hrefs:
         try:
             one = web_url("".join(href.split()) if "\n" in href else href, base)
-        except NotFetchable:
+        except NotFetchableError:
             continue  # mailto:, javascript: and the like are links, but not ours
         found.setdefault(one.url, one)
     return list(found.values())

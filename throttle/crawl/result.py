@@ -19,7 +19,6 @@ class Problem(Enum):
     BLOCKED = "blocked"  # a wall, not a limit
     RESTS = "asks for too long a rest"
     EXTRACT = "extract failed"  # the caller's own function raised
-    OVER = "deadline"  # never written down: what is left at the deadline stays pending
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +60,7 @@ class Result:
     is_earlier: bool = False
     """written down by an earlier run, or another process"""
     url_id: int = 0
+    host_id: int = 0
 
     @property
     def is_broken(self) -> bool:
@@ -75,7 +75,7 @@ class Result:
         table["problem"] = None if self.problem is None else self.problem.value
         table["redirects"] = [[hop.status, hop.url] for hop in self.redirects]
         table["is_broken"] = self.is_broken
-        del table["url_id"], table["is_earlier"]
+        del table["url_id"], table["host_id"], table["is_earlier"]
         return table
 
 

@@ -19,7 +19,7 @@ REDIRECTS_MAX = 5
 ASK_AGAIN = 600.0
 
 
-class NoContact(ValueError):
+class NoContactError(ValueError):
     """A crawl must say whom to write to."""
 
     def __init__(self, given: str | None) -> None:
@@ -31,12 +31,12 @@ class NoContact(ValueError):
 
 
 def user_agent(contact: str | None, name: str = "throttle-crawl") -> str:
-    """The one place where a crawl's User-Agent is made. Raises NoContact."""
+    """The one place where a crawl's User-Agent is made. Raises NoContactError."""
     contact = (contact or "").strip()
     is_address = "@" in contact and "." in contact.rpartition("@")[2]
     is_url = contact.startswith(("http://", "https://")) and len(contact) > len("https://")
     if not (is_address or is_url) or not contact.isascii() or not contact.isprintable() or set(contact) & set(" ()<>;"):
-        raise NoContact(contact)
+        raise NoContactError(contact)
     return f"{name}/{version('asgi-throttle')} (+{contact})"
 
 

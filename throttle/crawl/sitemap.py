@@ -13,7 +13,7 @@ URLS_MAX = 50_000
 DEPTH_MAX = 3  # an index of indexes is not allowed, but exists
 
 
-class NoSitemap(ValueError):
+class NoSitemapError(ValueError):
     """The message says what it is instead."""
 
 
@@ -24,18 +24,18 @@ def unpacked(data: bytes) -> bytes:
     try:
         return zlib.decompressobj(wbits=31).decompress(data, BYTES_MAX)
     except (zlib.error, gzip.BadGzipFile) as error:
-        raise NoSitemap(f"packed, but broken: {error}") from None
+        raise NoSitemapError(f"packed, but broken: {error}") from None
 
 
 def sitemap(data: bytes) -> tuple[list[str], list[str]]:
-    """The pages, and the further sitemaps, that a sitemap names. Raises NoSitemap."""
+    """The pages, and the further sitemaps, that a sitemap names. Raises NoSitemapError."""
     text = unpacked(data)
     start = text.lstrip(b"\xef\xbb\xbf \t\r\n")
     if not start.startswith(b"<") and not text.startswith((b"\xff\xfe", b"\xfe\xff")):
         lines = [line.strip() for line in text.decode("utf-8", errors="replace").splitlines()]
         urls = [line for line in lines if line.startswith(("http://", "https://"))]
         if not urls:
-            raise NoSitemap("neither XML nor a list of URLs")
+            raise NoSitemapError("neither XML nor a list of URLs")
         return urls[:URLS_MAX], []
     return _parsed(start if start.startswith(b"<") else text)
 
@@ -59,7 +59,7 @@ def _parsed(text: bytes) -> tuple[list[str], list[str]]:
         path.pop()
 
     def declared(*_: object) -> None:
-        raise NoSitemap("declares entities, which no sitemap needs")
+        raise NoSitemapError("declares entities, which no sitemap needs")
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.CharacterDataHandler = chars.append
@@ -68,7 +68,7 @@ def _parsed(text: bytes) -> tuple[list[str], list[str]]:
         parser.Parse(text, True)
     except expat.ExpatError as error:
         if not pages and not maps:
-            raise NoSitemap(f"broken XML: {error}") from None
+            raise NoSitemapError(f"broken XML: {error}") from None
     if not pages and not maps and "urlset" not in text[:2000].decode("latin-1"):
-        raise NoSitemap("XML, but no sitemap")
+        raise NoSitemapError("XML, but no sitemap")
     return pages, maps

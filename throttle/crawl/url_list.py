@@ -21,7 +21,7 @@ def lines(stream: BinaryIO, name: str) -> Iterator[str]:
     Raises ListError.
     """
     try:
-        buffered: Any = stream if hasattr(stream, "peek") else io.BufferedReader(stream)  # type: ignore[type-var]
+        buffered: Any = stream if hasattr(stream, "peek") else io.BufferedReader(stream)
         start = buffered.peek(4)[:4]
         if start.startswith(b"\x1f\x8b"):
             buffered = gzip.GzipFile(fileobj=buffered)

@@ -13,7 +13,7 @@ _PORTS = {"http": 80, "https": 443}
 _SAFE = "/?:@!$&'()*+,;=-._~%[]|"
 
 
-class NotFetchable(ValueError):
+class NotFetchableError(ValueError):
     """The message is a sentence for the person who wrote the URL."""
 
 
@@ -25,23 +25,23 @@ class WebUrl(NamedTuple):
 
 
 def web_url(text: str, within: str | None = None) -> WebUrl:
-    """Raises NotFetchable. `within` is the page that a link stands on."""
+    """Raises NotFetchableError. `within` is the page that a link stands on."""
     text = text.strip()
     if len(text) > LENGTH_MAX:
-        raise NotFetchable(f"longer than {LENGTH_MAX} characters")
+        raise NotFetchableError(f"longer than {LENGTH_MAX} characters")
     try:
         parts = urlsplit(urljoin(within, text) if within is not None else text)
         port = parts.port
         name = parts.hostname
     except ValueError as error:
-        raise NotFetchable(f"no URL: {error}") from None
+        raise NotFetchableError(f"no URL: {error}") from None
     scheme = parts.scheme
     if scheme not in _PORTS:
-        raise NotFetchable(_why_not(text, scheme))
+        raise NotFetchableError(_why_not(text, scheme))
     if _CONTROL.search(text):
-        raise NotFetchable("a space or control character stands inside")
+        raise NotFetchableError("a space or control character stands inside")
     if not name:
-        raise NotFetchable("no host is named")
+        raise NotFetchableError("no host is named")
     authority = ascii_host(name)
     if port is not None and port != _PORTS[scheme]:
         authority += f":{port}"
@@ -53,7 +53,7 @@ def web_url(text: str, within: str | None = None) -> WebUrl:
 
 @lru_cache(maxsize=10_000)
 def ascii_host(name: str) -> str:
-    """A host name as DNS knows it. Raises NotFetchable."""
+    """A host name as DNS knows it. Raises NotFetchableError."""
     if ":" in name:
         name = f"[{name}]"
     elif not name.isascii():
@@ -62,10 +62,10 @@ def ascii_host(name: str) -> str:
         try:
             name = idna.encode(name, uts46=True).decode("ascii")
         except idna.IDNAError as error:
-            raise NotFetchable(f"no host name: {error}") from None
+            raise NotFetchableError(f"no host name: {error}") from None
     name = name.lower()
     if not _HOST.match(name) or ".." in name or any(len(label) > 63 for label in name.split(".")):
-        raise NotFetchable("no host name")
+        raise NotFetchableError("no host name")
     return name
 
 

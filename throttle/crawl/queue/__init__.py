@@ -49,7 +49,19 @@ class Added(NamedTuple):
     new: int
     known: int
     per_host: dict[int, int]
-    """by host id: how many were added to it"""
+    """by host id: how many were added to it, to be fetched"""
+    malformed: list[Result]
+    """recorded at once"""
+
+
+class RobotsText(NamedTuple):
+    """What is remembered of one robots.txt; `failing_since` when the last tries brought none. Seconds since 1970."""
+
+    origin: str
+    read_at: float
+    status: int
+    text: bytes
+    failing_since: float | None = None
 
 
 class Counts(NamedTuple):
@@ -62,6 +74,9 @@ class Counts(NamedTuple):
 
 
 class Queue(Protocol):
+    lease_seconds: float
+    """a host that is not renewed within is anybody's"""
+
     def add(self, urls: Sequence[NewUrl]) -> Added:
         """Those that are new; what cannot be fetched is recorded as a result at once."""
 
@@ -71,8 +86,13 @@ class Queue(Protocol):
     def load(self, wanted: Iterable[tuple[int, int]], at_most: int) -> dict[int, list[Pending]]:
         """For each (host id, last URL id that is loaded): the next ones."""
 
-    def record(self, results: Sequence[Result]) -> list[Result]:
-        """Results and completion in one transaction; those that were the first for their URL."""
+    def record(
+        self, results: Sequence[Result], urls: Sequence[NewUrl] = (), robots: Sequence[RobotsText] = ()
+    ) -> tuple[list[Result], Added]:
+        """Results, completion, and the URLs they led to, in one transaction.
+
+        Gives back the results that were the first for their URL, and what was added.
+        """
 
     def renew(self) -> set[int]:
         """The hosts that are still this worker's."""
@@ -81,13 +101,14 @@ class Queue(Protocol):
 
     def counts(self) -> Counts: ...
 
+    def last_recorded(self) -> int:
+        """The number of the last result, or 0."""
+
     def recorded(self, after_id: int, at_most: int) -> list[tuple[int, Result]]:
         """Results in the order in which they were recorded, each with its number."""
 
-    def robots(self, origin: str) -> tuple[float, int, bytes] | None:
-        """What is remembered of a robots.txt: when it was read (seconds since 1970), its status, its text."""
-
-    def keep_robots(self, origin: str, read_at: float, status: int, text: bytes) -> None: ...
+    def robots(self, origins: Sequence[str]) -> dict[str, RobotsText]:
+        """Those that are remembered."""
 
     def note(self, name: str, value: Any) -> None:
         """Something about the job as a whole; None forgets it."""

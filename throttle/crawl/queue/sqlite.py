@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from throttle.crawl.queue import Added, Claim, Counts, NewUrl, Pending, QueueError
+from throttle.crawl.queue import Added, Claim, Counts, NewUrl, Pending, QueueError, RobotsText
 from throttle.crawl.result import Problem, Result, redirects_from, redirects_json
 
 VERSION = 1
@@ -65,7 +65,13 @@ CREATE TABLE results (
   fetched_at DOUBLE PRECISION NOT NULL,
   data TEXT
 );
-CREATE TABLE robots (origin TEXT PRIMARY KEY, read_at DOUBLE PRECISION NOT NULL, status INTEGER NOT NULL, text BYTEA);
+CREATE TABLE robots (
+  origin TEXT PRIMARY KEY,
+  read_at DOUBLE PRECISION NOT NULL,
+  status INTEGER NOT NULL,
+  text BYTEA NOT NULL,
+  failing_since DOUBLE PRECISION
+);
 CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """.replace("id BIGINT PRIMARY KEY", "id INTEGER PRIMARY KEY")  # SQLite numbers rows by that name only
 
@@ -99,7 +105,9 @@ class SqliteQueue:
 
     def _open(self, durable: bool) -> None:
         db = self._db
-        application, version = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+        application, version = (
+            db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+        )
         if application != APPLICATION_ID and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise QueueError(f"{self.path}: a SQLite file of something else; name another file for the job")
         if application == APPLICATION_ID and version != VERSION:
@@ -117,37 +125,32 @@ class SqliteQueue:
     # -- URLs in
 
     def add(self, urls: Sequence[NewUrl]) -> Added:
-        per_host: dict[int, int] = {}
-        new = 0
         with self._transaction():
-            db = self._db
-            for one in urls:
-                host_id = self._host_id(one.host)
-                row = (
-                    host_id,
-                    one.key,
-                    one.url if one.url != one.key else None,
-                    one.depth,
-                    one.found_on or None,
-                    bool(one.problem),
-                )
-                cursor = db.execute(
-                    "INSERT INTO urls (host_id, key, url, depth, found_on, is_done) VALUES (?, ?, ?, ?, ?, ?)"
-                    " ON CONFLICT DO NOTHING",
-                    row,
-                )
-                if cursor.rowcount < 1:
-                    continue
-                new += 1
-                if one.problem:
-                    malformed = Result(one.url, problem=Problem.MALFORMED, detail=one.problem)
-                    db.execute(_INSERT_RESULT, _result_row(cursor.lastrowid or 0, malformed))
-                else:
-                    per_host[host_id] = per_host.get(host_id, 0) + 1
-            db.executemany(
-                "UPDATE hosts SET pending = pending + ? WHERE id = ?", [(count, one) for one, count in per_host.items()]
-            )
-        return Added(new, len(urls) - new, per_host)
+            return self._add(urls)
+
+    def _add(self, urls: Sequence[NewUrl]) -> Added:
+        per_host: dict[int, int] = {}
+        malformed: list[Result] = []
+        new = 0
+        for one in urls:
+            host_id = self._host_id(one.host)
+            url = one.url if one.url != one.key else None
+            row = (host_id, one.key, url, one.depth, one.found_on or None, bool(one.problem))
+            cursor = self._db.execute(_INSERT_URL, row)
+            if cursor.rowcount < 1:
+                continue
+            new += 1
+            if one.problem:
+                url_id = cursor.lastrowid or 0
+                result = Result(one.url, problem=Problem.MALFORMED, detail=one.problem, url_id=url_id)
+                self._db.execute(_INSERT_RESULT, _result_row(url_id, result))
+                malformed.append(result)
+            else:
+                per_host[host_id] = per_host.get(host_id, 0) + 1
+        self._db.executemany(
+            "UPDATE hosts SET pending = pending + ? WHERE id = ?", [(count, one) for one, count in per_host.items()]
+        )
+        return Added(new, len(urls) - new, per_host, malformed)
 
     def _host_id(self, host: str) -> int:
         known = self._host_ids.get(host)
@@ -174,9 +177,7 @@ class SqliteQueue:
                 "UPDATE hosts SET lease_owner = ?, lease_until = ? WHERE id = ?",
                 [(self._owner, now + self.lease_seconds, host_id) for host_id, _, _ in found],
             )
-            return [
-                Claim(host_id, host, pending, self._next(host_id, 0, window)) for host_id, host, pending in found
-            ]
+            return [Claim(host_id, host, pending, self._next(host_id, 0, window)) for host_id, host, pending in found]
 
     def load(self, wanted: Iterable[tuple[int, int]], at_most: int) -> dict[int, list[Pending]]:
         with self._told():
@@ -218,9 +219,12 @@ class SqliteQueue:
 
     # -- results
 
-    def record(self, results: Sequence[Result]) -> list[Result]:
+    def record(
+        self, results: Sequence[Result], urls: Sequence[NewUrl] = (), robots: Sequence[RobotsText] = ()
+    ) -> tuple[list[Result], Added]:
         recorded = []
         with self._transaction():
+            self._db.executemany("REPLACE INTO robots VALUES (?, ?, ?, ?, ?)", robots)
             for result in results:
                 cursor = self._db.execute(
                     "UPDATE urls SET is_done = TRUE WHERE id = ? AND NOT is_done RETURNING host_id", (result.url_id,)
@@ -231,7 +235,13 @@ class SqliteQueue:
                 self._db.execute("UPDATE hosts SET pending = pending - 1 WHERE id = ?", row)
                 self._db.execute(_INSERT_RESULT, _result_row(result.url_id, result))
                 recorded.append(result)
-        return recorded
+            added = self._add(urls)
+        return recorded, added
+
+    def last_recorded(self) -> int:
+        with self._told():
+            (number,) = self._db.execute("SELECT coalesce(max(id), 0) FROM results").fetchone()
+            return int(number)
 
     def recorded(self, after_id: int, at_most: int) -> list[tuple[int, Result]]:
         with self._told():
@@ -250,16 +260,12 @@ class SqliteQueue:
 
     # -- the rest
 
-    def robots(self, origin: str) -> tuple[float, int, bytes] | None:
+    def robots(self, origins: Sequence[str]) -> dict[str, RobotsText]:
         with self._told():
-            row: tuple[float, int, bytes] | None = self._db.execute(
-                "SELECT read_at, status, text FROM robots WHERE origin = ?", (origin,)
-            ).fetchone()
-            return row
-
-    def keep_robots(self, origin: str, read_at: float, status: int, text: bytes) -> None:
-        with self._transaction():
-            self._db.execute("REPLACE INTO robots VALUES (?, ?, ?, ?)", (origin, read_at, status, text))
+            found = (
+                self._db.execute("SELECT * FROM robots WHERE origin = ?", (origin,)).fetchone() for origin in origins
+            )
+            return {row[0]: RobotsText(*row) for row in found if row is not None}
 
     def note(self, name: str, value: Any) -> None:
         with self._transaction():
@@ -289,6 +295,7 @@ class SqliteQueue:
                 yield
                 self._db.execute("COMMIT")
             except BaseException:
+                self._host_ids.clear()  # some may have been of hosts that are not there now
                 if self._db.in_transaction:  # a full disk has rolled back by itself
                     self._db.execute("ROLLBACK")
                 raise
@@ -302,6 +309,9 @@ class SqliteQueue:
             raise QueueError(f"{self.path}: {_sentence(error, self._busy_seconds)}") from error
 
 
+_INSERT_URL = (
+    "INSERT INTO urls (host_id, key, url, depth, found_on, is_done) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
 _INSERT_RESULT = (
     "INSERT INTO results (url_id, status, problem, detail, final_url, redirects, content_type, bytes_read,"
     " is_truncated, seconds, tries, fetched_at, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
