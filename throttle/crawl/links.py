@@ -33,9 +33,10 @@ class _Links(HTMLParser):
         href = found.get("src" if tag in ("iframe", "frame") else "href", "").strip()
         if tag == "base":
             self.base = self.base or href or None
-        elif href and not href.startswith("#") and "nofollow" not in found.get("rel", "").lower().split():
-            if len(self.hrefs) < LINKS_MAX:
-                self.hrefs[href] = None
+        elif "nofollow" in found.get("rel", "").lower().split() or href.startswith("#"):
+            return
+        elif href and len(self.hrefs) < LINKS_MAX:
+            self.hrefs[href] = None
 
 
 def links(text: str, page: str, agent: str = "throttle-crawl") -> list[WebUrl]:
