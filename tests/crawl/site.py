@@ -45,6 +45,7 @@ class Site:
     port: int = 0
     log: list[Asked] = field(default_factory=list)
     on_request: Callable[[], None] = lambda: None
+    tasks: set["asyncio.Task[None] | None"] = field(default_factory=set)
 
     def url(self, path: str = "/", host: int = 1) -> str:
         return f"http://127.0.0.{host}:{self.port}{path}"
@@ -57,7 +58,11 @@ class Site:
         return Counter(f"http://{asked.host}{asked.path}" for asked in self.log if asked.path != "/robots.txt")
 
     async def _serve(self, reader: asyncio.StreamReader, writer: Writer) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+        self.tasks.add(asyncio.current_task())
+        with (
+            contextlib.closing(writer),
+            contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError),
+        ):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
                 request, *lines = head.split("\r\n")
@@ -73,7 +78,6 @@ class Site:
                 await writer.drain()
                 if writer.is_closing():
                     return
-        writer.close()
 
 
 @asynccontextmanager
@@ -86,6 +90,8 @@ async def serving(site: Site | None = None) -> AsyncIterator[Site]:
         yield site
     finally:
         server.close()
-        for task in asyncio.all_tasks():
-            if getattr(task.get_coro(), "__qualname__", "") == "Site._serve":
+        for task in site.tasks:
+            if task is not None:
                 task.cancel()
+        await asyncio.gather(*(task for task in site.tasks if task is not None))
+        await asyncio.sleep(0)  # transports close in the loop's next turn
