@@ -219,6 +219,15 @@ class Host:
         )
 
     @property
+    def answers(self) -> int:
+        """Refusals, errors and time-outs included."""
+        return self._statuses.total()
+
+    @property
+    def drops(self) -> int:
+        return self._drops
+
+    @property
     def is_idle(self) -> bool:
         return not self.in_flight.count and not self.in_flight.waiting
 

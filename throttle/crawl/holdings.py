@@ -1,6 +1,6 @@
 """Which hosts are leased to this worker, and how many of their URLs have no result yet. No I/O."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from throttle.client.host import Host
@@ -16,6 +16,11 @@ class Holding:
     last_loaded: int = 0
     """the greatest URL id that is in memory, or was"""
 
+    def work(self) -> float:
+        """Seconds until it is done, at its pace."""
+        rate = self.host.bucket.rate
+        return self.unfinished / rate if rate > 0 else float("inf")
+
     def take(self, pending: Iterable[Pending]) -> None:
         """These are in memory now."""
         for one in pending:
@@ -30,6 +35,9 @@ class Holdings:
 
     def __len__(self) -> int:
         return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Holding]:
+        return iter(self._by_id.values())
 
     def __contains__(self, host_id: int) -> bool:
         return host_id in self._by_id

@@ -14,6 +14,7 @@ import os
 import tempfile
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from heapq import nlargest
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -46,6 +47,7 @@ CLAIM, WINDOW, CHUNK = 256, 64, 2000
 OUT_MAX = 2000
 """results that nobody has taken yet; with more, nothing is sent"""
 POLL_SECONDS = 0.5
+HOSTS_TOLD = 20
 
 
 class CrawlJob:
@@ -77,7 +79,7 @@ class CrawlJob:
         self._extract = extract
         self._wrap = wrap
         self._key = HostKey(frozenset(options.per_host))
-        self._hosts = hosts or polite_hosts(
+        self.hosts = hosts or polite_hosts(
             {
                 "rates": options.rates,
                 "per_host": {name: own.rates for name, own in options.per_host.items() if own.rates is not None},
@@ -135,7 +137,7 @@ class CrawlJob:
         self._earlier_until = await self._in_thread(self._queue.last_recorded)
         self._started = self._clock()
         self._fetcher = Fetcher(
-            self._hosts,
+            self.hosts,
             user_agent=self.user_agent,
             timeout=options.timeout,
             body_max=options.body_max,
@@ -319,7 +321,7 @@ class CrawlJob:
 
     def _host_of(self, authority: str) -> Host:
         """The same object as long as it has work: the table may forget a host that is idle for a moment."""
-        return self._holdings.host(self._key(authority)) or self._hosts.host(authority, self._clock())
+        return self._holdings.host(self._key(authority)) or self.hosts.host(authority, self._clock())
 
     def _look_around(self) -> None:
         """What could leave has left: load more, claim more, or end."""
@@ -347,7 +349,7 @@ class CrawlJob:
         self._may_claim = len(claims) == CLAIM
         now = self._clock()
         for claim in claims:
-            host = self._hosts.host(claim.host, now)
+            host = self.hosts.host(claim.host, now)
             own = self.options.per_host.get(host.name)
             delay = None if own is None else own.min_delay
             slow_down(host, self.options.min_delay if delay is None else delay, now)
@@ -395,13 +397,10 @@ class CrawlJob:
     # -- how far it is
 
     def progress(self) -> Progress:
-        """As of now. Hosts are those of which this worker has URLs, those with most work first."""
+        """As of now, with the hosts that need longest of those of which this worker has URLs."""
         now = self._clock()
-        hosts = [
-            HostProgress.of(lane.host, holding.unfinished, now)
-            for lane in self._dispatcher.frontier.lanes()
-            if (holding := self._holdings.by_host(lane.host)) is not None
-        ]
+        longest = nlargest(HOSTS_TOLD, self._holdings, key=Holding.work)
+        hosts = [HostProgress.of(holding.host, holding.unfinished, now) for holding in longest]
         return progress(
             hosts,
             done=self.done,

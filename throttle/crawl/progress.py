@@ -9,6 +9,7 @@ from throttle.client.host import Host
 
 @dataclass(frozen=True, slots=True)
 class HostProgress:
+    host: Host = field(repr=False)
     name: str
     left: int
     rate: float
@@ -24,7 +25,7 @@ class HostProgress:
         stats = host.stats(now)
         rate = stats.rate if not stats.p50 else min(stats.rate, stats.in_flight_max / stats.p50)
         rest = host.rest_left(now) if stats.resting is not State.CLOSED else 0.0
-        return cls(host.name, left, rate, stats.in_flight, rest, stats.drops, sum(stats.statuses.values()))
+        return cls(host, host.name, left, rate, stats.in_flight, rest, stats.drops, sum(stats.statuses.values()))
 
     @property
     def seconds(self) -> float:
@@ -58,7 +59,7 @@ def progress(
     in_flight: int,
     is_reading: bool,
 ) -> Progress:
-    """`hosts` come out with those that need longest first."""
+    """`hosts` come out with those that need longest first; it is enough to give those."""
     ordered = sorted(hosts, key=lambda host: -host.seconds)
     rate = done_here / seconds if seconds > 0 else 0.0
     by_throughput = (total - done) / rate if rate > 0 else None
