@@ -178,6 +178,8 @@ class _Crawl:
     def _end(self, job: CrawlJob, seconds: float) -> int:
         sentences = self._sentences(job, seconds)
         self._write_pages(job, sentences)
+        if job.is_finished and not self._is_kept and self._path is not None:
+            forget_job(self._path)
         notes = self._sitemaps.notes if self._sitemaps is not None else []
         if self._arguments.json:
             table = {
@@ -194,8 +196,6 @@ class _Crawl:
             print(json.dumps(table, indent=2))
         for sentence in (*sentences, *notes):
             self._screen.say(sentence)
-        if job.is_finished and not self._is_kept and self._path is not None:
-            forget_job(self._path)
         if self._stops:
             return INTERRUPTED
         is_met = job.is_finished and not notes and not (self._arguments.require_ok and self._tally.broken)

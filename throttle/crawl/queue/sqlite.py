@@ -73,6 +73,10 @@ CREATE TABLE robots (
   failing_since DOUBLE PRECISION
 );
 CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE VIEW crawled AS
+  SELECT coalesce(u.url, u.key) AS url, r.status, r.problem, r.detail, coalesce(r.final_url, u.key) AS final_url,
+    r.redirects, r.content_type, r.bytes_read, r.seconds, r.tries, r.fetched_at, u.depth, u.found_on, h.host, r.data
+  FROM results r JOIN urls u ON u.id = r.url_id JOIN hosts h ON h.id = u.host_id;
 """.replace("id BIGINT PRIMARY KEY", "id INTEGER PRIMARY KEY")  # SQLite numbers rows by that name only
 
 RESULT = """SELECT r.id, u.id, coalesce(u.url, u.key), h.host, r.status, r.problem, r.detail, r.final_url, r.redirects,
