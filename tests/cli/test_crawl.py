@@ -252,7 +252,7 @@ def test_settings_for_single_hosts(tmp_path: Path) -> None:
     path = tmp_path / "hosts.toml"
     path.write_text('["Example.org"]\nrate = 0.5\nin_flight = 2\nrobots = false\n["slow.example"]\nmin_delay = 3\n')
     assert per_host(path) == {
-        "example.org": HostOptions(rates=Rates(start=0.5, most=0.5, in_flight=2), robots=False),
+        "example.org": HostOptions(rate=0.5, rates=Rates(in_flight=2), robots=False),
         "slow.example": HostOptions(min_delay=3),
     }
 

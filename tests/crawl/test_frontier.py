@@ -1,6 +1,7 @@
 """Which host is next, by hand and on a made-up clock."""
 
 import time
+from heapq import heappop, heappush
 from random import Random
 
 import pytest
@@ -10,6 +11,7 @@ from throttle.client.exchange import HostRests, HostStopped
 from throttle.client.host import Host, Place, Politeness
 from throttle.client.pace_aimd import AimdPace
 from throttle.crawl.frontier import OLDEST_EACH, Frontier, Turn
+from throttle.crawl.known_pace import KnownPace
 
 
 class SteadyPace(AimdPace):
@@ -98,6 +100,27 @@ def test_a_host_keeps_its_rate_and_no_faster() -> None:
         count += len(names(frontier, now))
         now = max(now + 1e-6, frontier.next_time() or 9.0)
     assert count == pytest.approx(50, abs=2)
+
+
+def test_a_job_with_known_rates_takes_as_long_as_its_longest_host_though_the_loop_is_late() -> None:
+    """The bound is max(URLs of the longest host ÷ its rate, all ÷ throughput); here the longest host decides."""
+    counts, rate, latency, slots = [160, *[60] * 20, *[1] * 300], 20.0, 0.02, 32
+    frontier: Frontier[int] = Frontier()
+    random = Random(1)
+    for number, count in enumerate(counts):
+        frontier.add(Host(str(number), KnownPace(rate), 0.0, random), range(count))
+    now, done, flying = 0.0, 0, list[tuple[float, int, Turn[int]]]()
+    while done < sum(counts):
+        while len(flying) < slots and (turn := frontier.pop(now)) is not None:
+            heappush(flying, (now + latency, id(turn), turn))
+        due = [flying[0][0]] if flying else []
+        if len(flying) < slots and (at := frontier.next_time()) is not None:
+            due.append(at + random.uniform(0.0, 0.01))
+        now = max(now, min(due))
+        while flying and flying[0][0] <= now:
+            landed(heappop(flying)[2], now)
+            done += 1
+    assert now < 1.02 * ((160 - 1) / rate + latency)
 
 
 def test_a_small_host_does_not_starve_behind_large_ones() -> None:

@@ -2,7 +2,6 @@
 
 import argparse
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,17 +58,11 @@ def _one(where: str, table: Any) -> HostOptions:
             raise UsageError(f"{where}: {name} must be a number above 0")
     if not isinstance(table.get("robots", True), bool):
         raise UsageError(f"{where}: robots is true or false")
-    rates = Rates()
-    if "rate" in table:
-        rates = replace(
-            rates, most=float(table["rate"]), start=min(rates.start, table["rate"]), least=min(0.01, table["rate"])
-        )
-    if "start" in table:
-        rates = replace(rates, start=min(float(table["start"]), rates.most))
-    if "in_flight" in table:
-        rates = replace(rates, in_flight=max(1, int(table["in_flight"])))
+    start = min(float(table.get("start", 2.0)), 1000.0)
+    in_flight = max(1, int(table.get("in_flight", 100)))
     return HostOptions(
-        rates=rates if table.keys() & {"rate", "start", "in_flight"} else None,
+        rate=table.get("rate"),
+        rates=Rates(start=start, in_flight=in_flight) if table.keys() & {"start", "in_flight"} else None,
         min_delay=table.get("min_delay"),
         robots=table.get("robots"),
     )

@@ -14,6 +14,7 @@ import os
 import tempfile
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from heapq import nlargest
 from itertools import islice
 from pathlib import Path
@@ -25,14 +26,16 @@ from throttle.client.events import Event
 from throttle.client.host import Host, Politeness
 from throttle.client.host_key import HostKey
 from throttle.client.hosts import Hosts
-from throttle.client.settings import polite_hosts
+from throttle.client.pace import Pace
+from throttle.client.settings import Rates, polite_hosts
 from throttle.crawl.at_most import slow_down
 from throttle.crawl.dispatcher import Dispatcher, Extract
 from throttle.crawl.errand import Errand
 from throttle.crawl.fetch import Fetcher
 from throttle.crawl.holdings import Holding, Holdings
+from throttle.crawl.known_pace import KnownPace
 from throttle.crawl.links import is_within
-from throttle.crawl.options import CrawlOptions
+from throttle.crawl.options import CrawlOptions, HostOptions
 from throttle.crawl.origins import Origins
 from throttle.crawl.progress import HostProgress, Progress, progress
 from throttle.crawl.queue import Added, NewUrl, Pending, Queue
@@ -82,7 +85,7 @@ class CrawlJob:
         self.hosts = hosts or polite_hosts(
             {
                 "rates": options.rates,
-                "per_host": {name: own.rates for name, own in options.per_host.items() if own.rates is not None},
+                "per_host": {name: _pace(own, options.rates) for name, own in options.per_host.items()},
                 "politeness": Politeness(wait_max=options.wait_max),
                 "key": self._key,
                 "hosts_max": 2 * options.hosts_max,
@@ -410,6 +413,11 @@ class CrawlJob:
             in_flight=self._dispatcher.in_flight,
             is_reading=not self._is_fed,
         )
+
+
+def _pace(own: HostOptions, rates: Rates) -> Rates | Callable[[], Pace]:
+    rates = own.rates or rates
+    return rates if own.rate is None else partial(KnownPace, own.rate, rates.in_flight)
 
 
 def _remove(path: Path) -> None:

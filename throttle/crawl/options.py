@@ -11,7 +11,10 @@ from throttle.client.settings import Rates
 class HostOptions:
     """For one host and the names below it, in place of what all have."""
 
+    rate: float | None = None
+    """requests a second that it bears, where somebody knows: kept at once, and on schedule"""
     rates: Rates | None = None
+    """within what its pace is sought, where nobody does"""
     min_delay: float | None = None
     robots: bool | None = None
     """whether its robots.txt is obeyed; False is for one's own site"""
