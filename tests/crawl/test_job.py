@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hishel import AsyncSqliteStorage
+from hishel.httpx2 import AsyncCacheTransport
 
 from tests.crawl.site import Asked, Writer, answer, html, serving
-from throttle.client.settings import Rates
+from throttle.client.settings import Rates, polite_hosts
 from throttle.crawl import CrawlJob, CrawlOptions, HostOptions, NoContactError, Page, Problem, QueueError, Result
 from throttle.crawl.queue.sqlite import SqliteQueue
 
@@ -457,6 +459,38 @@ async def test_packed_pages_are_unpacked() -> None:
     async with serving() as site:
         site.default = answer(body=gzip.compress(b"<a href=/x>"), kind="text/html", Content_Encoding="gzip")
         assert site.url("/x") in await crawl([site.url("/")], follow=1)
+
+
+@crawling
+async def test_a_cache_above_asks_whether_a_page_has_changed_and_its_own_answers_cost_the_host_nothing(
+    tmp_path: Path,
+) -> None:
+    def tagged(asked: Asked, writer: Writer) -> None:
+        is_known = asked.fields.get("if-none-match") == '"1"'
+        fields = {"ETag": '"1"', "Cache_Control": "max-age=0, must-revalidate"}
+        answer(304, body=b"", **fields)(asked, writer) if is_known else answer(body=b"page", **fields)(asked, writer)
+
+    async with serving() as site:
+        site.pages["/tagged"] = tagged
+        site.pages["/fresh"] = answer(Cache_Control="max-age=3600")
+        hosts = polite_hosts({"rates": FAST})
+        for run in range(2):
+            site.log.clear()
+            job = CrawlJob(
+                [site.url("/tagged"), site.url("/fresh")],
+                contact=ME,
+                hosts=hosts,
+                options=options(robots=False),
+                wrap=lambda transport: AsyncCacheTransport(
+                    transport, AsyncSqliteStorage(database_path=tmp_path / "cache"), rfc=True
+                ),
+            )
+            async with job:
+                assert [result.status async for result in job] == [200, 200]
+            assert sorted(site.paths()) == (["/tagged"] if run else ["/fresh", "/tagged"])
+        host = hosts.host(f"127.0.0.1:{site.port}", time.monotonic())
+        assert host.in_flight.count == 0
+        assert host.answers == 3
 
 
 @crawling

@@ -107,7 +107,8 @@ class Fetcher:
 
 async def _read(response: Any, body_max: int, keeps: bool, fetched: Fetched) -> None:
     chunks: list[bytes] = []
-    async for chunk in response.aiter_bytes():
+    stream = response.aiter_bytes() if "content-encoding" in response.headers else response.aiter_raw()
+    async for chunk in stream:
         fetched.bytes_read += len(chunk)
         if keeps:
             chunks.append(chunk)

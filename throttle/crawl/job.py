@@ -82,16 +82,20 @@ class CrawlJob:
         self._extract = extract
         self._wrap = wrap
         self._key = HostKey(frozenset(options.per_host))
-        self.hosts = hosts or polite_hosts(
-            {
-                "rates": options.rates,
-                "per_host": {name: _pace(own, options.rates) for name, own in options.per_host.items()},
-                "politeness": Politeness(wait_max=options.wait_max),
-                "key": self._key,
-                "hosts_max": 2 * options.hosts_max,
-                "random": random or Random(),
-                **({"on_event": on_event} if on_event is not None else {}),
-            }
+        self.hosts = (
+            hosts
+            if hosts is not None
+            else polite_hosts(
+                {
+                    "rates": options.rates,
+                    "per_host": {name: _pace(own, options.rates) for name, own in options.per_host.items()},
+                    "politeness": Politeness(wait_max=options.wait_max),
+                    "key": self._key,
+                    "hosts_max": 2 * options.hosts_max,
+                    "random": random or Random(),
+                    **({"on_event": on_event} if on_event is not None else {}),
+                }
+            )
         )
         self._clock = clock
         self._wall_clock = wall_clock
