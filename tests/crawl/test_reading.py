@@ -4,12 +4,14 @@ import gzip
 import io
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from throttle.crawl.links import links
 from throttle.crawl.robots import LENGTH_MAX, UNREACHABLE_FOR, Memory, is_fresh, rules
 from throttle.crawl.sitemap import NoSitemapError, sitemap
 from throttle.crawl.url_list import ListError, lines, printable
-from throttle.crawl.web_url import NotFetchableError, web_url
+from throttle.crawl.web_url import _PLAIN, NotFetchableError, _web_url, web_url
 
 # -- URLs
 
@@ -33,6 +35,31 @@ def test_a_url_is_fetched_in_one_form(written: str, fetched: str | None) -> None
             web_url(written)
     else:
         assert web_url(written).url == fetched
+
+
+PARTS = [
+    *"aZ0-._~%?/:@#[]| é",
+    "http://",
+    "https://",
+    "www.",
+    ".org",
+    ":80",
+    ":443",
+    ":8000",
+    "/",
+    "?",
+    "xn--",
+    "a" * 64,
+]
+
+
+@given(
+    st.lists(st.sampled_from(PARTS), max_size=8).map("".join),
+    st.sampled_from(["", "http://a.b", "https://a-b.example/"]),
+)
+def test_the_short_way_of_reading_a_url_agrees_with_the_long_one(rest: str, start: str) -> None:
+    if _PLAIN.match(start + rest):
+        assert web_url(start + rest) == _web_url(start + rest, None)
 
 
 def test_a_url_that_is_read_again_is_the_same() -> None:

@@ -14,7 +14,7 @@ import os
 import tempfile
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from heapq import nlargest
 from itertools import islice
 from pathlib import Path
@@ -81,7 +81,7 @@ class CrawlJob:
         self._given = job
         self._extract = extract
         self._wrap = wrap
-        self._key = HostKey(frozenset(options.per_host))
+        self._key = lru_cache(10_000)(HostKey(frozenset(options.per_host)))
         self.hosts = (
             hosts
             if hosts is not None

@@ -11,6 +11,12 @@ _HOST = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,251}[a-z0-9.])?\Z|\[[0-9a-f:.]+\]\
 _PORTS = {"http": 80, "https": 443}
 # What may stand in a path or query as it is (RFC 3986), and «%», which is there already.
 _SAFE = "/?:@!$&'()*+,;=-._~%[]|"
+# Most URLs are in their one form already, and are told by this alone, in a tenth of the time.
+_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_PLAIN = re.compile(
+    rf"(https?://((?:{_LABEL}\.){{1,9}}{_LABEL}(?::[1-9][0-9]{{3}})?))/[\w.~!$&'()*+,;=:@%/|-]*(?:\?[\w.~!$&'()*+,;=:@%/|?-]+)?\Z",
+    re.ASCII,
+)
 
 
 class NotFetchableError(ValueError):
@@ -26,6 +32,12 @@ class WebUrl(NamedTuple):
 
 def web_url(text: str, within: str | None = None) -> WebUrl:
     """Raises NotFetchableError. `within` is the page that a link stands on."""
+    if within is None and len(text) <= LENGTH_MAX and (plain := _PLAIN.match(text)) is not None:
+        return WebUrl(text, plain[1], plain[2])
+    return _web_url(text, within)
+
+
+def _web_url(text: str, within: str | None) -> WebUrl:
     text = text.strip()
     if len(text) > LENGTH_MAX:
         raise NotFetchableError(f"longer than {LENGTH_MAX} characters")
