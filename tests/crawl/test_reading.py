@@ -85,6 +85,7 @@ def test_blank_lines_and_remarks_say_nothing() -> None:
 @pytest.mark.parametrize(
     "data",
     ["http://a/ü".encode("utf-8-sig"), "http://a/ü\n".encode("utf-16"), gzip.compress("http://a/ü\n".encode())],
+    ids=["a mark before it", "UTF-16", "packed"],
 )
 def test_a_list_may_come_in_any_form(data: bytes) -> None:
     assert read(data) == ["http://a/ü"]
@@ -202,7 +203,11 @@ MAP = b"""<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/si
 <url><loc> http://a/1?x=1&amp;y=2 </loc><i:image><i:loc>http://a/p.png</i:loc></i:image></url><url><loc>http://a/2</loc></url></urlset>"""
 
 
-@pytest.mark.parametrize("data", [MAP, gzip.compress(MAP), b"\xef\xbb\xbf" + MAP, b"http://a/1?x=1&y=2\nhttp://a/2\n"])
+@pytest.mark.parametrize(
+    "data",
+    [MAP, gzip.compress(MAP), b"\xef\xbb\xbf" + MAP, b"http://a/1?x=1&y=2\nhttp://a/2\n"],
+    ids=["plain", "packed", "a mark", "text"],
+)
 def test_a_sitemap_may_be_packed_or_plain_text(data: bytes) -> None:
     assert sitemap(data) == (["http://a/1?x=1&y=2", "http://a/2"], [])
 

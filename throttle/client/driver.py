@@ -4,12 +4,13 @@ A driver never decides. It waits as told, sends as told, and gives back what it 
 """
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import Protocol
 
 from throttle.client.answer import Answer
-from throttle.client.exchange import Done, Flow, GiveUp, Send, Wait, WaitForSlot
+from throttle.client.exchange import Done, GiveUp, Send, Wait, exchange
 from throttle.client.host import Host, Place
 
 
@@ -31,32 +32,76 @@ class Attempt(Protocol):
 
 
 class AsyncBell:
-    """Rung by whoever hands a turn on; what was rung before the wait began is heard, too."""
+    """Rung by whoever hands a turn on, from any thread; what was rung before the wait began is heard, too."""
 
-    __slots__ = ("_future", "_is_rung")
+    __slots__ = ("_finish", "_is_rung")
 
     def __init__(self) -> None:
-        self._future: asyncio.Future[None] | None = None
+        self._finish: Callable[[], object] | None = None  # while somebody waits
         self._is_rung = False
 
     def ring(self) -> None:
         self._is_rung = True
-        if self._future is not None and not self._future.done():
-            self._future.set_result(None)
+        if (finish := self._finish) is not None:
+            finish()
 
     async def wait(self, seconds: float | None) -> None:
         """Until rung, at most `seconds`."""
+        try:
+            await (self._wait_in_asyncio if _is_asyncio() else self._wait_in_trio)(seconds)
+        finally:
+            self._finish = None
+            self._is_rung = False
+
+    async def _wait_in_asyncio(self, seconds: float | None) -> None:
+        loop, thread = asyncio.get_running_loop(), threading.get_ident()
+        future = loop.create_future()
+
+        def finish() -> None:
+            if not future.done():
+                future.set_result(None)
+
+        def ring() -> None:
+            if threading.get_ident() == thread:
+                finish()
+            else:
+                with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody waits
+                    loop.call_soon_threadsafe(finish)
+
+        timer = None if seconds is None else loop.call_later(seconds, finish)
+        self._finish = ring
+        try:
+            if not self._is_rung:  # whoever rings from now on finishes the wait
+                await future
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    async def _wait_in_trio(self, seconds: float | None) -> None:
+        import trio
+
+        token, thread = trio.lowlevel.current_trio_token(), threading.get_ident()
+        rung = trio.Event()
+
+        def ring() -> None:
+            if threading.get_ident() == thread:
+                rung.set()
+            else:
+                with contextlib.suppress(trio.RunFinishedError):
+                    token.run_sync_soon(rung.set)
+
+        self._finish = ring
         if not self._is_rung:
-            loop = asyncio.get_running_loop()
-            self._future = loop.create_future()
-            timer = None if seconds is None else loop.call_later(seconds, self.ring)
-            try:
-                await self._future
-            finally:
-                self._future = None
-                if timer is not None:
-                    timer.cancel()
-        self._is_rung = False
+            with trio.move_on_after(float("inf") if seconds is None else seconds):
+                await rung.wait()
+
+
+def _is_asyncio() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 class Bell:
@@ -81,59 +126,75 @@ class Bell:
         self._is_rung = False
 
 
-async def drive_async(flow: Flow, bell: AsyncBell, attempt: AsyncAttempt, clock: Callable[[], float]) -> Place:
-    """The place of the answer that `attempt` keeps in the end; the caller releases it when the body is closed."""
-    is_sent = False
-    try:
-        step = next(flow)
-        while True:
-            match step:
-                case Send():
-                    is_sent = True
-                    step = flow.send(await attempt.send())
-                    continue
-                case Done(place):
-                    return place
-            if is_sent:
-                is_sent = False
-                await attempt.discard()
-            match step:
-                case GiveUp(error):
-                    raise error
-                case Wait(seconds):
-                    await bell.wait(seconds)
-                case WaitForSlot():
-                    await bell.wait(None)
-            step = flow.send(clock())
-    finally:
-        flow.close()
+async def drive_async(
+    host: Host,
+    attempt: AsyncAttempt,
+    now: float,
+    clock: Callable[[], float],
+    *,
+    method: str,
+    is_replayable: bool,
+    place: Place | None = None,
+) -> Place:
+    """The place of the answer that `attempt` keeps in the end; `host.release()` it when the body is closed.
 
-
-def drive(flow: Flow, host: Host, bell: Bell, attempt: Attempt, clock: Callable[[], float]) -> Place:
-    """As `drive_async`, blocking; the host is locked while the flow runs, and never while anything waits."""
+    `place` is one that the caller has been given already.
+    The host is locked while the flow runs, never while anything waits: its table may be shared with threads.
+    """
+    bell = AsyncBell()
+    flow = exchange(host, bell.ring, now, method=method, is_replayable=is_replayable, place=place)
     is_sent = False
+    heard: Answer | float
     try:
         with host.lock:
             step = next(flow)
         while True:
-            heard: Answer | float
             match step:
-                case Done(place):
-                    return place
+                case Send():
+                    is_sent = True
+                    heard = await attempt.send()
+                case Done():
+                    return step.place
+                case _:
+                    if is_sent:
+                        is_sent = False
+                        await attempt.discard()
+                    if isinstance(step, GiveUp):
+                        raise step.error
+                    await bell.wait(step.seconds if isinstance(step, Wait) else None)
+                    heard = clock()
+            with host.lock:
+                step = flow.send(heard)
+    finally:
+        with host.lock:
+            flow.close()
+
+
+def drive(
+    host: Host, attempt: Attempt, now: float, clock: Callable[[], float], *, method: str, is_replayable: bool
+) -> Place:
+    """As `drive_async`, blocking."""
+    bell = Bell()
+    flow = exchange(host, bell.ring, now, method=method, is_replayable=is_replayable)
+    is_sent = False
+    heard: Answer | float
+    try:
+        with host.lock:
+            step = next(flow)
+        while True:
+            match step:
                 case Send():
                     is_sent = True
                     heard = attempt.send()
+                case Done():
+                    return step.place
                 case _:
                     if is_sent:
                         is_sent = False
                         attempt.discard()
-                    match step:
-                        case GiveUp(error):
-                            raise error
-                        case Wait(seconds):
-                            bell.wait(seconds)
-                        case WaitForSlot():
-                            bell.wait(None)
+                    if isinstance(step, GiveUp):
+                        raise step.error
+                    bell.wait(step.seconds if isinstance(step, Wait) else None)
                     heard = clock()
             with host.lock:
                 step = flow.send(heard)

@@ -29,12 +29,17 @@ RATE_TOLD = 0.1
 TOLD_JITTER, TOLD_JITTER_MAX = 0.05, 0.5
 
 
+IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})  # RFC 9110, 9.2.2
+
+
 @dataclass(frozen=True, slots=True)
 class Politeness:
     """What is the same for every host."""
 
     backoff: Backoff = field(default_factory=Backoff)
     wait_max: float = 300.0  # seconds; a host that asks for more makes its requests fail at once, told how long
+    turn_max: float = float("inf")  # seconds that one request may wait for its turn; then it fails
+    retry_methods: frozenset[str] = IDEMPOTENT  # what may be sent twice; the backoff says how often
     wall_after: int = 10  # refusals in a row, with nothing ever served, are a wall
     is_block: Callable[[Answer], bool] | None = None  # the caller's own eye for a block
     latencies_kept: int = 200

@@ -5,7 +5,8 @@ try:
 except ImportError as missing:
     raise ImportError("throttle.client.httpx needs httpx: pip install 'asgi-throttle[client]'") from missing
 
-from throttle.client.transport import AsyncTransport, Library, Transport
+from throttle.client.httpx_attempt import Library
+from throttle.client.transport import AsyncTransport, Transport
 
 LIBRARY = Library(httpx)
 

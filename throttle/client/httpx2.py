@@ -5,7 +5,8 @@ try:
 except ImportError as missing:
     raise ImportError("throttle.client.httpx2 needs httpx2: pip install 'asgi-throttle[httpx2]'") from missing
 
-from throttle.client.transport import AsyncTransport, Library, Transport
+from throttle.client.httpx_attempt import Library
+from throttle.client.transport import AsyncTransport, Transport
 
 LIBRARY = Library(httpx2)
 

@@ -34,6 +34,7 @@ class Pools(Generic[T]):
         self._idle_seconds = idle_seconds
         self._busy: dict[Origin, Pool[T]] = {}
         self._idle: dict[Origin, Pool[T]] = {}  # the longest idle first
+        self._idle_until = float("-inf")  # nothing is idle for too long before
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -55,14 +56,18 @@ class Pools(Generic[T]):
                 pool.idle_since = now
                 self._idle[pool.origin] = pool
 
+    def has_surplus(self, now: float) -> bool:
+        """Whether any is idle for too long, or too many are."""
+        return bool(self._idle) and (len(self._idle) > self._idle_max or now > self._idle_until)
+
     def surplus(self, now: float) -> Iterator[T]:
         """Transports that are idle for too long, or too many; each is forgotten when it is given out."""
-        while self._idle:
+        while True:
             with self._lock:
                 pool = next(iter(self._idle.values()), None)
-                if pool is None:
-                    return
-                if len(self._idle) <= self._idle_max and now - pool.idle_since <= self._idle_seconds:
+                if pool is not None:
+                    self._idle_until = pool.idle_since + self._idle_seconds
+                if pool is None or not self.has_surplus(now):
                     return
                 del self._idle[pool.origin]
             yield pool.transport

@@ -40,13 +40,8 @@ def answer_told(
     wall_clock: Callable[[], float] = time.time,
 ) -> Answer:
     """`fields` are raw names and values; `is_whole` when a caller's own rule wants to see all of them."""
-    if not is_whole:
-        for name, value in fields:
-            name = name.lower()
-            if name in _READ or (name == b"content-type" and value.startswith(_PROBLEM)):
-                break
-        else:
-            return Answer(at, status)
+    if not is_whole and _READ.isdisjoint([name.lower() for name, _ in fields]) and status not in PROBLEM_STATUSES:
+        return Answer(at, status)
     told: dict[str, str] = {}
     for raw_name, raw_value in fields:
         name_read, value_read = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")

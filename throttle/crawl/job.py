@@ -27,7 +27,7 @@ from throttle.client.host import Host, Politeness
 from throttle.client.host_key import HostKey
 from throttle.client.hosts import Hosts
 from throttle.client.pace import Pace
-from throttle.client.settings import Rates, polite_hosts
+from throttle.client.settings import Rates, Settings, polite_hosts
 from throttle.crawl.at_most import slow_down
 from throttle.crawl.dispatcher import Dispatcher, Extract
 from throttle.crawl.errand import Errand
@@ -57,7 +57,7 @@ class CrawlJob:
     """`urls` are texts, from any iterable; `job` is the file that keeps the job (or another `Queue`), without one the
     job cannot be resumed. `extract(page)` makes of each page something that fits into JSON, for `result.data`; it
     may be async. `wrap` puts a transport above the throttled one, such as hishel's cache. `hosts` is for sharing what
-    is known of hosts with other clients. Raises NoContactError, NoClientError, QueueError.
+    is known of hosts with other clients of the same event loop. Raises NoContactError, NoClientError, QueueError.
     """
 
     def __init__(
@@ -82,21 +82,7 @@ class CrawlJob:
         self._extract = extract
         self._wrap = wrap
         self._key = lru_cache(10_000)(HostKey(frozenset(options.per_host)))
-        self.hosts = (
-            hosts
-            if hosts is not None
-            else polite_hosts(
-                {
-                    "rates": options.rates,
-                    "per_host": {name: _pace(own, options.rates) for name, own in options.per_host.items()},
-                    "politeness": Politeness(wait_max=options.wait_max),
-                    "key": self._key,
-                    "hosts_max": 2 * options.hosts_max,
-                    "random": random or Random(),
-                    **({"on_event": on_event} if on_event is not None else {}),
-                }
-            )
-        )
+        self.hosts = hosts if hosts is not None else self._new_hosts(on_event, random or Random())
         self._clock = clock
         self._wall_clock = wall_clock
         self._holdings = Holdings()
@@ -116,6 +102,20 @@ class CrawlJob:
         """lines that were given, those of them that were known already; URLs of the job, and those with a result"""
         self.done_here = 0
         """results of this run"""
+
+    def _new_hosts(self, on_event: Callable[[Event], None] | None, random: Random) -> Hosts:
+        options = self.options
+        settings: Settings = {
+            "rates": options.rates,
+            "per_host": {name: _pace(own, options.rates) for name, own in options.per_host.items()},
+            "politeness": Politeness(wait_max=options.wait_max),
+            "key": self._key,
+            "hosts_max": 2 * options.hosts_max,
+            "random": random,
+        }
+        if on_event is not None:
+            settings["on_event"] = on_event
+        return polite_hosts(**settings)
 
     # -- open, close
 
