@@ -24,6 +24,8 @@ from throttle.crawl.result import Problem, Result
 from throttle.crawl.robots import LENGTH_MAX, Memory
 from throttle.crawl.web_url import WebUrl
 
+FAILING_MAX = 10_000  # hosts; the oldest of more is taken for new when it fails again
+
 Extract = Callable[[Page], Any]
 
 
@@ -246,6 +248,8 @@ class Dispatcher:
             return
         since = self._failing.get(host, (self._clock(),))[0]
         problem = fetched.problem if fetched.status is None else None
+        if len(self._failing) > FAILING_MAX:
+            del self._failing[next(iter(self._failing))]
         self._failing[host] = (since, problem, fetched.detail)
         if self._clock() - since > self._options.give_up_after:
             host.stop(self._clock(), f"nothing but refusals and failures for {self._options.give_up_after:.0f} s")

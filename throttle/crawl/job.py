@@ -46,7 +46,8 @@ from throttle.crawl.robots import user_agent
 from throttle.crawl.url_list import printable
 from throttle.crawl.web_url import NotFetchableError, WebUrl, web_url
 
-CLAIM, WINDOW, CHUNK = 256, 64, 2000
+CLAIM, WINDOW, CHUNK = 32, 64, 2000
+"""hosts leased at once, URLs loaded of one, lines read at once"""
 OUT_MAX = 2000
 """results that nobody has taken yet; with more, nothing is sent"""
 POLL_SECONDS = 0.5
@@ -77,6 +78,8 @@ class CrawlJob:
     ) -> None:
         self.options = options = options or CrawlOptions()
         self.user_agent = user_agent(contact, options.agent)
+        if isinstance(urls, str):
+            raise TypeError("urls is one text, and its letters are no URLs: give a list")
         self._urls = urls
         self._given = job
         self._extract = extract
@@ -335,7 +338,7 @@ class CrawlJob:
         dispatcher = self._dispatcher
         if not dispatcher.is_open:
             return
-        hungry = dispatcher.frontier.take_hungry(CLAIM)
+        hungry = dispatcher.frontier.take_hungry(256)
         if hungry:
             self._begin(self._load([lane.host for lane in hungry]))
         has_use = dispatcher.free_slots > 0 and not dispatcher.frontier.ready
