@@ -1,5 +1,6 @@
 """The flow, driven by hand: every step is written down."""
 
+import pickle
 from random import Random
 
 import pytest
@@ -12,10 +13,13 @@ from throttle.client.exchange import (
     GiveUp,
     HostRests,
     HostStopped,
+    Refused,
     Send,
     Step,
     Wait,
+    WaitedTooLong,
     WaitForSlot,
+    errors_as,
     exchange,
 )
 from throttle.client.host import Host, Politeness
@@ -166,6 +170,46 @@ def test_a_post_is_not_sent_twice() -> None:
     host = a_host()
     caller = Caller(host, 0.0, method="POST")
     assert isinstance(caller.answered(Answer(0.1, Failure.TIMEOUT)), Done)
+
+
+def test_what_may_be_sent_twice_is_a_setting() -> None:
+    host = a_host(retry_methods=frozenset({"POST"}))
+    assert isinstance(Caller(host, 0.0, method="POST").answered(Answer(0.1, Failure.TIMEOUT)), Wait)
+    host = a_host(retry_methods=frozenset())
+    assert isinstance(Caller(host, 0.0).answered(Answer(0.1, Failure.TIMEOUT)), Done)
+
+
+def test_a_turn_that_does_not_come_in_time_is_given_up_and_the_next_one_moves_up() -> None:
+    host = a_host(rate=0.1, in_flight_max=1, turn_max=4.0)
+    first, second, third = Caller(host, 0.0), Caller(host, 0.0), Caller(host, 3.0)
+    assert second.step == third.step == Wait(4.0)  # for a slot, and no longer
+    step = second.at(4.0)
+    assert isinstance(step, GiveUp)
+    assert isinstance(step.error, WaitedTooLong)
+    second.flow.close()
+    assert third.is_woken
+    assert third.at(4.0) == Wait(3.0)
+    first.flow.close()
+    assert third.at(4.1) == Wait(pytest.approx(2.9))  # the bucket's next token would come at 10
+    assert isinstance(third.at(7.0), GiveUp)
+
+
+def test_a_place_that_is_free_when_the_patience_ends_is_taken() -> None:
+    host = a_host(in_flight_max=1, turn_max=4.0)
+    first, second = Caller(host, 0.0), Caller(host, 0.0)
+    first.flow.close()
+    assert second.at(4.0) == Send(0)
+
+
+@pytest.mark.parametrize(
+    "refused", [HostRests("example.org", 7.5), HostStopped("example.org", "a wall"), WaitedTooLong("example.org", 4.0)]
+)
+def test_a_refusal_passes_between_processes_as_every_adapter_raises_it(refused: Refused) -> None:
+    adapted = errors_as(RuntimeError)[type(refused)](*refused.told)
+    assert isinstance(adapted, RuntimeError)
+    again = pickle.loads(pickle.dumps(adapted))
+    assert type(again) is type(refused)
+    assert (str(again), vars(again)) == (str(refused), vars(refused))
 
 
 def test_a_failed_page_is_retried_after_full_jitter_and_only_so_often() -> None:

@@ -101,7 +101,11 @@ _WAIT_FOR_SLOT = WaitForSlot()
 def errors_as(base: type[Exception]) -> dict[type[Refused], Callable[..., Exception]]:
     """Each kind of `Refused` as one that is a `base` as well: who catches a client's own errors catches ours."""
     kinds: tuple[type[Refused], ...] = (HostRests, HostStopped, WaitedTooLong)
-    return {kind: type(kind.__name__, (kind, base), {"__doc__": kind.__doc__}) for kind in kinds}
+    # The module is where the name is found that people should catch.
+    return {
+        kind: type(kind.__name__, (kind, base), {"__doc__": kind.__doc__, "__module__": "throttle.client"})
+        for kind in kinds
+    }
 
 
 def exchange(
