@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from throttle.cli import DONE, INTERRUPTED, NOT_MET, WRONG_USAGE, CommandError
-from throttle.cli.crawl_place import default_job, forget_job
+from throttle.cli.crawl_place import default_job
 from throttle.cli.crawl_screen import CrawlScreen, duration
 from throttle.cli.crawl_settings import UsageError, options_from
 from throttle.crawl import CrawlJob, NoContactError, QueueError, Result
 from throttle.crawl.drawing import NoPillowError, save_png
 from throttle.crawl.fetch import NoClientError, client_library
 from throttle.crawl.output import csv_lines, json_lines
+from throttle.crawl.queue.sqlite import remove
 from throttle.crawl.report import plot_page, plots, report
 from throttle.crawl.sources import Sitemaps, is_url, lines_of
 from throttle.crawl.tally import Tally
@@ -119,7 +120,7 @@ class _Crawl:
     async def run(self) -> int:
         arguments = self._arguments
         if arguments.fresh and self._path is not None:
-            forget_job(self._path)
+            remove(self._path)
         job = CrawlJob(self._urls(), contact=arguments.contact, job=self._path, options=self._options)
         if arguments.sitemap:
             self._sitemaps = Sitemaps(job.hosts, job.user_agent)
@@ -196,7 +197,7 @@ class _Crawl:
         sentences = self._sentences(job, seconds)
         self._write_pages(job, sentences)
         if job.is_finished and not self._is_kept and self._path is not None:
-            forget_job(self._path)
+            remove(self._path)
         notes = self._sitemaps.notes if self._sitemaps is not None else []
         if self._arguments.json:
             table = {
