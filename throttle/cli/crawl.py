@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -233,7 +234,8 @@ class _Crawl:
         if not job.is_finished:
             why = {"deadline": "the deadline has come", "stop": "stopped"}.get(job.stopped_by or "", "stopped")
             again = "the same command goes on" if self._path is not None else "--job FILE would have kept the job"
-            told.append(f"{why}: {job.total - job.done:,} URLs are left; {again}")
+            left = job.total - job.done
+            told.append(f"{why}: {left:,} {'URL is' if left == 1 else 'URLs are'} left; {again}")
         return told
 
     def _write_pages(self, job: CrawlJob, sentences: list[str]) -> None:
@@ -265,6 +267,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("-o FILE.sqlite is the job's own file: leave --job out, or name the same")
     if arguments.plot is not None and arguments.plot.suffix not in (".png", ".html"):
         raise UsageError(f"--plot {arguments.plot}: its name must end with .png or .html")
+    if arguments.plot is not None and arguments.plot.suffix == ".png" and find_spec("PIL") is None:
+        raise NoPillowError
     for path in (output, arguments.report, arguments.plot):
         if path is not None and not path.parent.is_dir():
             raise UsageError(f"{path}: there is no folder {path.parent}")
