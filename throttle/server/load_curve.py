@@ -15,6 +15,7 @@ RATIO = 1.27
 GRID = tuple(LEAST_K * RATIO**j for j in range(32))
 """candidates for the number; to 1,157"""
 _PLACES = range(len(GRID))
+_NOTHING = [0.0] * len(GRID)
 KNEE = 6.0
 
 BIN = 0.1
@@ -22,14 +23,15 @@ BIN = 0.1
 BINS = 82
 BLOCK = 64
 """requests of one kind that are compared with each other"""
-LEAST_BLOCK = 8
-MEMORY = 600
+LEAST_BLOCK = 12
+"""that counts before it is full"""
+MEMORY = 1000
 """requests over which evidence is kept where latencies scatter by 0.4; more where they scatter more"""
-LEAST_MEMORY, MOST_MEMORY = 400, 3000
+LEAST_MEMORY, MOST_MEMORY = 400, 5000
 KINDS = 64
 DEPENDENT = 0.5
 """what a request's evidence counts for: those that overlap are not independent"""
-PRIOR_DEVIATION = 1.0
+PRIOR_DEVIATION = 0.8
 QUANTILE = 0.5
 
 
@@ -42,24 +44,25 @@ def slowdown(load: float, k: float) -> float:
 
 
 _SLOWER = [[log(slowdown(exp((b + 0.5) * BIN), k)) for k in GRID] for b in range(BINS)]
+_TIMES = [[exp(slower) for slower in curve] for curve in _SLOWER]
 
 
 def bin_of(load: float) -> int:
-    """The place of a mean number in flight, which is at least 1, the request itself."""
-    return min(int(log(load) / BIN), BINS - 1) if load > 1.0 else 0
+    """The place of the logarithm of a number in flight, which is at least 1, the request itself."""
+    return min(int(load / BIN), BINS - 1)
 
 
 class Group:
     """Requests of a block that found the same number in flight."""
 
-    __slots__ = ("count", "met", "total")
+    __slots__ = ("count", "load", "total")
 
     def __init__(self) -> None:
         self.count = 0
         self.total = 0.0
         """of their latencies' logarithms"""
-        self.met: dict[int, int] = {}
-        """how many met which number on average, over their lives"""
+        self.load = 0.0
+        """the sum of the logarithms of what they met"""
 
 
 class Block:
@@ -77,7 +80,7 @@ class Block:
         self.known = 0
         """requests on which that rests"""
 
-    def add(self, found: int, met: int, latency: float) -> None:
+    def add(self, found: int, load: float, latency: float) -> None:
         self.count += 1
         self.total += latency
         self.squares += latency * latency
@@ -85,7 +88,7 @@ class Block:
             group = self.groups[found] = Group()
         group.count += 1
         group.total += latency
-        group.met[met] = group.met.get(met, 0) + 1
+        group.load += load
 
     def clear(self) -> None:
         self.groups = {}
@@ -97,21 +100,17 @@ class Block:
         count, total = self.count, self.total
         if len(self.groups) == 1:  # all found the same number: nothing tells one k from another
             return [self.squares - total * total / count] * len(GRID)
-        groups = self.groups.values()
-        within = self.squares - sum(group.total * group.total / group.count for group in groups)
-        rows = [(group.total, group.count, [(_SLOWER[b], n) for b, n in group.met.items()]) for group in groups]
-        found: list[float] = []
-        for j in _PLACES:
-            between, off = within, total
-            for latencies, number, met in rows:
-                slower = 0.0
-                for curve, n in met:
-                    slower += curve[j] * n
-                left = latencies - slower
-                between += left * left / number
-                off -= slower
-            found.append(between - off * off / count)
-        return found
+        # Of a group all but its mean deviates alike, whatever k is.
+        within = self.squares
+        found, off = _NOTHING, _NOTHING
+        for group in self.groups.values():
+            number = group.count
+            mean = group.total / number
+            within -= number * mean * mean
+            curve = _SLOWER[bin_of(group.load / number)]
+            found = [sums + number * (mean - slower) ** 2 for sums, slower in zip(found, curve, strict=True)]
+            off = [sums + number * slower for sums, slower in zip(off, curve, strict=True)]
+        return [within + sums - (total - slower) ** 2 / count for sums, slower in zip(found, off, strict=True)]
 
 
 class LoadCurve:
@@ -131,7 +130,9 @@ class LoadCurve:
         self.residual = Residual()
 
     def add(self, kind: tuple[object, object], found: int, load: float, latency: float) -> None:
-        """A request has ended that took `latency`, found `found` in flight and met `load` on average, itself included.
+        """A request has ended that took `latency` and found `found` in flight, itself included.
+
+        `load`: the logarithm of the number that it met, over its life on average.
 
         `kind`: what costs alike, and a class of few kinds; where there are too many, only the class is told apart.
         """
@@ -142,14 +143,14 @@ class LoadCurve:
             block = self._kinds.setdefault(kind, Block())
         place = bin_of(load)
         logarithm = log(latency)
-        block.add(bin_of(found), place, logarithm)
+        block.add(found if found < 16 else int(log(found) / BIN), load, logarithm)
         alone = logarithm - _SLOWER[place][self._place]
         if block.known:
             self.residual.add(alone - block.cost)
         block.known = min(block.known + 1, BLOCK)
         block.cost += (alone - block.cost) / block.known
         self._costs = min(self._costs + 1.0, 200.0)
-        self.unimpeded += (latency * exp(alone - logarithm) - self.unimpeded) / self._costs
+        self.unimpeded += (latency / _TIMES[place][self._place] - self.unimpeded) / self._costs
         if block.count >= BLOCK:
             self._fold(block)
 
