@@ -29,6 +29,10 @@ MEMORY = 1000
 """requests over which evidence is kept where latencies scatter by 0.4; more where they scatter more"""
 LEAST_MEMORY, MOST_MEMORY = 400, 5000
 KINDS = 64
+EACH = 16
+"""below it, each number found in flight is a group of its own"""
+COSTS = 200
+"""requests over which the mean cost is taken"""
 DEPENDENT = 0.5
 """what a request's evidence counts for: those that overlap are not independent"""
 PRIOR_DEVIATION = 0.8
@@ -49,7 +53,8 @@ _TIMES = [[exp(slower) for slower in curve] for curve in _SLOWER]
 
 def bin_of(load: float) -> int:
     """The place of the logarithm of a number in flight, which is at least 1, the request itself."""
-    return min(int(load / BIN), BINS - 1)
+    place = int(load / BIN)
+    return place if place < BINS else BINS - 1
 
 
 class Group:
@@ -68,7 +73,7 @@ class Group:
 class Block:
     """The last requests of one kind, by the number in flight that they found."""
 
-    __slots__ = ("cost", "count", "groups", "known", "squares", "total")
+    __slots__ = ("_deviations", "_read_at", "cost", "count", "groups", "known", "squares", "total")
 
     def __init__(self) -> None:
         self.groups: dict[int, Group] = {}
@@ -79,6 +84,8 @@ class Block:
         """the logarithm of what such a request takes alone, as last known"""
         self.known = 0
         """requests on which that rests"""
+        self._deviations: list[float] = _NOTHING
+        self._read_at = 0
 
     def add(self, found: int, load: float, latency: float) -> None:
         self.count += 1
@@ -94,6 +101,13 @@ class Block:
         self.groups = {}
         self.count = 0
         self.total = self.squares = 0.0
+        self._read_at = 0
+
+    def read(self) -> tuple[list[float], int]:
+        """The deviations of a block that is not full, and of how many requests: those of some time ago may do."""
+        if self.count >= 1.6 * self._read_at:
+            self._deviations, self._read_at = self.deviations(), self.count
+        return self._deviations, self._read_at
 
     def deviations(self) -> list[float]:
         """The sum of squared deviations from the curve, for each `k`."""
@@ -126,7 +140,7 @@ class LoadCurve:
         self._place = min(_PLACES, key=lambda j: abs(log(GRID[j] / expected)))
         self.unimpeded = 0.0
         """what a request takes alone, on average, in the units of `add`"""
-        self._costs = 0.0
+        self._costs = 0
         self.residual = Residual()
 
     def add(self, kind: tuple[object, object], found: int, load: float, latency: float) -> None:
@@ -136,23 +150,26 @@ class LoadCurve:
 
         `kind`: what costs alike, and a class of few kinds; where there are too many, only the class is told apart.
         """
-        block = self._kinds.get(kind)
-        if block is None:
-            if len(self._kinds) >= KINDS:
-                kind = None, kind[1]
-            block = self._kinds.setdefault(kind, Block())
+        block = self._kinds.get(kind) or self._block_of(kind)
         place = bin_of(load)
         logarithm = log(latency)
-        block.add(found if found < 16 else int(log(found) / BIN), load, logarithm)
+        block.add(found if found < EACH else int(log(found) / BIN), load, logarithm)
         alone = logarithm - _SLOWER[place][self._place]
         if block.known:
             self.residual.add(alone - block.cost)
-        block.known = min(block.known + 1, BLOCK)
+        if block.known < BLOCK:
+            block.known += 1
         block.cost += (alone - block.cost) / block.known
-        self._costs = min(self._costs + 1.0, 200.0)
+        if self._costs < COSTS:
+            self._costs += 1
         self.unimpeded += (latency / _TIMES[place][self._place] - self.unimpeded) / self._costs
-        if block.count >= BLOCK:
+        if block.count == BLOCK:
             self._fold(block)
+
+    def _block_of(self, kind: tuple[object, object]) -> Block:
+        if len(self._kinds) >= KINDS:
+            kind = None, kind[1]
+        return self._kinds.setdefault(kind, Block())
 
     def _fold(self, block: Block) -> None:
         """A block has ended: what it says of `k` is kept, the rest is forgotten."""
@@ -176,9 +193,9 @@ class LoadCurve:
         deviations, freedom = self._deviations, self._freedom
         for block in self._kinds.values():
             if block.count >= LEAST_BLOCK:
-                found = block.deviations()
+                found, count = block.read()
                 deviations = [old + new for old, new in zip(deviations, found, strict=True)]
-                freedom += block.count - 1
+                freedom += count - 1
         least = min(deviations)
         scale = DEPENDENT / (2 * self._variance(deviations, freedom))
         weights = [
