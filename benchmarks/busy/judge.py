@@ -41,13 +41,19 @@ class Score(NamedTuple):
 
 
 def reference(situation: Situation, seed: int) -> Reference:
-    """Found by search."""
+    """Found by search; where there is room for all, no limit is the best."""
     base = alone(situation, seed)
+    if situation.is_calm and not situation.people_win:
+        outcome = play(situation, lambda _situation, _random: Fixed(10**9), seed)
+        return Reference(0, outcome.p95 / base, goodput(situation, outcome), base, situation.bar)
     machine = situation.machine
-    most = 3 * (machine.cores + machine.database_places + (10 if machine.has_interpreter_lock else 0)) + 2
+    about = machine.cores + machine.database_places
+    least, most = about / 4, 3 * (about + (10 if machine.has_interpreter_lock else 0)) + 2
     tried: list[Reference] = []
     too_high = 0
     for number in NUMBERS:
+        if number < least:
+            continue
         if number > most or too_high == 2:
             break
         outcome = play(situation, lambda _situation, _random, number=number: Fixed(number), seed)  # type: ignore[misc]
@@ -71,7 +77,7 @@ def score(situation: Situation, make: MakeFinder, best: Reference, seed: int) ->
     part = goodput(situation, outcome) / best.goodput if best.goodput else 1.0
     hindered = (outcome.slept + outcome.refused) / max(outcome.machines, 1)
     keeps_bars = ratio <= best.bar * (1 + WITHIN) and part >= 1 - WITHIN
-    passes = hindered <= HINDERED if situation.is_calm else keeps_bars
+    passes = hindered <= HINDERED if situation.is_calm and not situation.people_win else keeps_bars
     ordered = sorted(outcome.numbers)
     numbers = tuple(ordered[int(part * (len(ordered) - 1))] for part in (0.1, 0.5, 0.9))
     return Score(ratio, part, hindered, passes, numbers)  # type: ignore[arg-type]

@@ -21,9 +21,7 @@ def play(situation: Situation, make: MakeFinder, seed: int, *, machines_come: bo
     )  # fmt: skip
     for event in situation.events:
         clockwork.at(event.at, event.happens, site)
-    people = 1.0 if situation.is_calm else situation.people
-    # At half load all are machines but for a tenth: more people, since their p95 needs many.
-    share = 0.1 if situation.is_calm else people
+    share = 0.1 if situation.is_calm else situation.people  # of few requests, since their p95 needs many
     _arrivals(clockwork, situation, share, Random(f"people {seed}"), lambda: site.arrive(is_person=True))
     if machines_come:
         _arrivals(clockwork, situation, 1 - share, Random(f"machines {seed}"), lambda: site.arrive(is_person=False))

@@ -25,6 +25,10 @@ CALM, BUSY = 0.6, 0.9
 """demand as a part of what the site can do: below the one the limit is wide, above the other it is the number found"""
 PROBE_STEPS = 10
 """between two looks at how fast the site is with fewer in flight, if too few have been seen of that"""
+FEW = 2.6
+"""a number below which each request more slows a person down by half or more..."""
+CALM_OF_FEW, BUSY_OF_FEW = 0.2, 0.4
+"""...so that the limit counts earlier"""
 ONSET = 2.0
 """demand in half a second that engages the limit at once"""
 _SECOND = 1_000_000
@@ -175,7 +179,8 @@ class LoadLimit:
         demand = self._rate * per_rate
         if rate * per_rate > ONSET and arrived >= 10:
             self._rate, demand = max(rate, self._rate), ONSET
-        was, self.engaged = self.engaged, min(max((demand - CALM) / (BUSY - CALM), 0.0), 1.0)
+        calm, busy = (CALM, BUSY) if self._target >= FEW else (CALM_OF_FEW, BUSY_OF_FEW)
+        was, self.engaged = self.engaged, min(max((demand - calm) / (busy - calm), 0.0), 1.0)
         if was < 0.8 <= self.engaged:
             self.curve.begin_blocks()
             self._compares_from = now
