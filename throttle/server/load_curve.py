@@ -173,11 +173,13 @@ class LoadCurve:
 
     def _fold(self, block: Block) -> None:
         """A block has ended: what it says of `k` is kept, the rest is forgotten."""
+        if len(block.groups) == 1:  # it says nothing, and what is known must not fade for it
+            return block.clear()
         kept = (1 - 1 / self._memory()) ** block.count
         found = block.deviations()
         self._deviations = [kept * old + new for old, new in zip(self._deviations, found, strict=True)]
         self._freedom = kept * self._freedom + block.count - 1
-        block.clear()
+        return block.clear()
 
     def _memory(self) -> float:
         if self._freedom < 1:
@@ -189,7 +191,7 @@ class LoadCurve:
         return max(min(deviations) / max(freedom, 1.0), 1e-4)
 
     def fit(self, most: float) -> float:
-        """The likeliest `k`, the weighted median; none above `most` is considered."""
+        """The likeliest `k`: the weighted median, but at most `most`."""
         deviations, freedom = self._deviations, self._freedom
         for block in self._kinds.values():
             if block.count >= LEAST_BLOCK:
@@ -199,10 +201,10 @@ class LoadCurve:
         least = min(deviations)
         scale = DEPENDENT / (2 * self._variance(deviations, freedom))
         weights = [
-            exp(max(prior - scale * (deviation - least), -700.0)) if k <= most or j == 0 else 0.0
-            for j, (k, prior, deviation) in enumerate(zip(GRID, self._prior, deviations, strict=True))
+            exp(max(prior - scale * (deviation - least), -700.0))
+            for prior, deviation in zip(self._prior, deviations, strict=True)
         ]
-        self.k = _median(weights)
+        self.k = min(_median(weights), most)
         self._place = min(_PLACES, key=lambda j: abs(log(GRID[j] / self.k)))
         return self.k
 

@@ -19,6 +19,10 @@ LEAST, MOST = 1, 1000
 STEP_REQUESTS = 20
 STEP_SECONDS = 0.5
 """between two steps, at least; and at least what a request takes on average"""
+MORE, LESS = 1.25, 0.5
+"""the number is so many times that from which the site slows down, less a half"""
+SEEN = 1.8
+"""times the most that were in flight lately: further up nothing is believed"""
 MOST_STEP = 0.3
 """of the number's logarithm, in one step"""
 CALM, BUSY = 0.6, 0.9
@@ -140,8 +144,9 @@ class LoadLimit:
         if slower:
             curve.doubt()
             self._compares_from = now
-        k = curve.fit(1.8 * max(self._most_running, 1.0))
-        aim = log(max(LEAST, 1.25 * k - 0.5))
+        # Far beyond what was seen nothing is known; but what is believed is not doubted because the site is idle.
+        k = curve.fit(max(SEEN * self._most_running, (self._target + LESS) / MORE))
+        aim = log(max(LEAST, MORE * k - LESS))
         here = log(self._target)
         move = min(max(0.5 * (aim - here), -MOST_STEP), MOST_STEP)
         if slower > 0:
