@@ -21,13 +21,17 @@ import argparse
 import asyncio
 import time
 from random import Random
+from statistics import median
+from typing import Any
 
 from benchmarks.busy.judge import Reference, Score, reference, score
 from benchmarks.busy.peers import Aimd, Envoy, Gradient2, Vegas
 from benchmarks.busy.run import MakeFinder
 from benchmarks.busy.site import Fixed
 from benchmarks.busy.situations import Situation, situations
+from throttle import Limits, ThrottleMiddleware
 from throttle.server.load_limit import LoadLimit
+from throttle.server.policy import AUTO
 
 OURS = "auto"
 FINDERS: dict[str, MakeFinder] = {
@@ -109,6 +113,34 @@ def cost() -> None:
                 began[number] = limit.began(now)
         seconds = time.process_time() - start
         print(f"{rate:5} requests/s, {running:2} in flight, {kinds:2} kinds: {seconds / 20_000 * 1e6:.1f} µs a request")
+    figures = asyncio.run(through_the_middleware())
+    for name, microseconds in figures.items():
+        print(f"a whole request through the middleware, load_max={name}: {microseconds:.1f} µs")
+
+
+async def through_the_middleware() -> dict[str, float]:
+    """Processor time of a served request of an application that does nothing; medians of rounds that take turns."""
+
+    async def nothing(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def send(message: Any) -> None:
+        pass
+
+    scope = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": [(b"user-agent", b"reader/1")]}
+    apps = {
+        str(load_max): ThrottleMiddleware(nothing, limits=Limits(load_max=load_max, stack_hits=None))
+        for load_max in (15, AUTO)
+    }
+    rounds: dict[str, list[float]] = {name: [] for name in apps}
+    for _ in range(9):
+        for name, app in apps.items():
+            start = time.process_time()
+            for number in range(5000):
+                await app({**scope, "client": (f"192.0.2.{number % 250}", 1)}, send, send)
+            rounds[name].append((time.process_time() - start) / 5000 * 1e6)
+    return {name: median(found) for name, found in rounds.items()}
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ from throttle.server.rulebook import Rulebook
 from throttle.server.settings import Settings, SettingsDict
 from throttle.server.shutdown import on_stop_signal
 from throttle.server.stores import Pause, Store
+from throttle.server.stores.known_refusals import KnownRefusals
 from throttle.server.stores.memory import MemoryStore
 from throttle.server.stores.named import store_named
 from throttle.server.stores.own_load import OwnLoad
@@ -117,8 +118,9 @@ class ThrottleMiddleware:
             given, named = self._config.load(**settings)
         self.store = store_named(named or store)
         self._store_name = named
-        self._gate: Store = self.store
-        """what is asked: the store, or the own load's gate in front of it"""
+        is_elsewhere = type(self.store) is not MemoryStore
+        self._gate: Store = KnownRefusals(self.store, clock) if is_elsewhere else self.store
+        """what is asked: the store, or what stands in front of it"""
         self.load_limit: LoadLimit | None = None
         """what is known of how much this process can run at once, where `load_max` is «auto»"""
         self._own_load: OwnLoad | None = None
@@ -169,7 +171,7 @@ class ThrottleMiddleware:
         """Put settings in force, all at once. Hits, load and sleepers stay."""
         if settings.finds_load_max and self._own_load is None:
             self.load_limit = LoadLimit(usable_cores(), self._random)
-            self._gate = self._own_load = OwnLoad(self.store, self.load_limit, self._tell_load_max)
+            self._gate = self._own_load = OwnLoad(self._gate, self.load_limit, self._tell_load_max)
             self._prepared.clear()
         secret = self._own_secret if settings.cookie_secret is None else settings.cookie_secret.encode()
         self._book = Rulebook(

@@ -13,7 +13,8 @@ from weakref import WeakSet
 
 from throttle.server.rule import Deferred, Hashes, LoadRule, Part, Refused, Rule, Served, Verdict
 from throttle.server.sleepers import Sleeper, Sleepers
-from throttle.server.stores import Digest, Pause, Store
+from throttle.server.stores import Store
+from throttle.server.stores.in_front import InFront
 
 
 class Limit(Protocol):
@@ -44,11 +45,11 @@ class Prepared:
     """in the store's form, by: there is room; the rules that are asked under load are asked"""
 
 
-class OwnLoad:
+class OwnLoad(InFront):
     """Admits while fewer run in this process than `limit` says; `moved` is called when that is another number."""
 
     def __init__(self, store: Store, limit: Limit, moved: Callable[[], None] = lambda: None) -> None:
-        self.store = store
+        super().__init__(store)
         self.limit = limit
         self._moved = moved
         self._load_max = limit.load_max
@@ -88,36 +89,17 @@ class OwnLoad:
     # As every store
 
     @property
-    def paused(self) -> Pause | None:
-        return self.store.paused
-
-    @paused.setter
-    def paused(self, pause: Pause | None) -> None:
-        self.store.paused = pause
-
-    @property
-    def digest(self) -> Digest:
-        return self.store.digest
-
-    @property
-    def load(self) -> int:
-        return self.store.load
-
-    @property
-    def running(self) -> int:
-        return self.store.running
-
-    @property
     def sleeping(self) -> int:
         return self.store.sleeping + len(self._sleepers)
 
     def open(self) -> None:
-        self.store.open()
+        self._closed = False
+        super().open()
 
     def close(self) -> None:
         self._closed = True
         self._sleepers.close()
-        self.store.close()
+        super().close()
 
     def prepare(self, rules: Sequence[Rule | LoadRule], *, tells_quotas: bool = True) -> Any:
         room = next((rule for rule in rules if isinstance(rule, LoadRule) and rule.part is not None), None)
@@ -212,6 +194,7 @@ class OwnLoad:
             sleeper.part = prepared.part
         else:
             self._sleepers.sleep_on(sleeper)
+            self._wake()  # the place that was kept for it may do for another
         return Deferred(verdict.rule, verdict.quotas, load, sleeper)
 
     def _may_sleep(self, room: LoadRule, hashes: Hashes) -> bool:
@@ -226,7 +209,7 @@ class OwnLoad:
 
     def leave(self, sleeper: Sleeper) -> None:
         if sleeper.part is None:
-            return self.store.leave(sleeper)
+            return super().leave(sleeper)
         self._sleepers.remove(sleeper)
         self._wake()
         return None
