@@ -18,7 +18,7 @@ _PLACES = range(len(GRID))
 _NOTHING = [0.0] * len(GRID)
 KNEE = 6.0
 
-BIN = 0.1
+BINS_A_UNIT = 10
 """of the logarithm of a number in flight"""
 BINS = 82
 BLOCK = 64
@@ -47,13 +47,13 @@ def slowdown(load: float, k: float) -> float:
     return float((1.0 + x**KNEE) ** (1.0 / KNEE))
 
 
-_SLOWER = [[log(slowdown(exp((b + 0.5) * BIN), k)) for k in GRID] for b in range(BINS)]
+_SLOWER = [[log(slowdown(exp((b + 0.5) / BINS_A_UNIT), k)) for k in GRID] for b in range(BINS)]
 _TIMES = [[exp(slower) for slower in curve] for curve in _SLOWER]
 
 
 def bin_of(load: float) -> int:
     """The place of the logarithm of a number in flight, which is at least 1, the request itself."""
-    place = int(load / BIN)
+    place = int(load * BINS_A_UNIT)
     return place if place < BINS else BINS - 1
 
 
@@ -153,7 +153,7 @@ class LoadCurve:
         block = self._kinds.get(kind) or self._block_of(kind)
         place = bin_of(load)
         logarithm = log(latency)
-        block.add(found if found < EACH else int(log(found) / BIN), load, logarithm)
+        block.add(found if found < EACH else int(log(found) * BINS_A_UNIT), load, logarithm)
         alone = logarithm - _SLOWER[place][self._place]
         if block.known:
             self.residual.add(alone - block.cost)

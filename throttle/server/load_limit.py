@@ -23,6 +23,8 @@ MORE, LESS = 1.25, 0.5
 """the number is so many times that from which the site slows down, less a half"""
 SEEN = 1.8
 """times the most that were in flight lately: further up nothing is believed"""
+LOOKED_AT = 200
+"""requests a second, about: at high rates not all are needed"""
 MOST_STEP = 0.3
 """of the number's logarithm, in one step"""
 CALM, BUSY = 0.6, 0.9
@@ -38,7 +40,8 @@ ONSET = 2.0
 _SECOND = 1_000_000
 Began = tuple[int, int, float]
 """when; how many were in flight then, the request included; the integral of that number's logarithm until then"""
-_LOG = [0.0, *(log(min(n, 20_000)) for n in range(1, 20_001))]
+_LOG = [0.0, *(log(n) for n in range(1, 10_000))]
+_LOGS = len(_LOG)
 
 
 class LoadLimit:
@@ -59,12 +62,14 @@ class LoadLimit:
         self.finished_in_all = 0
         # In flight, and its integral over time.
         self.running = 0
-        self._area = 0.0
+        self._area = self._log_running = 0.0
         self._last = 0
         self._compares_from = 0
         # Since the last step.
         self._step_began = 0
         self._finished = 0
+        self._every = 1
+        """of those that end, one in so many is looked at"""
         self._latencies = 0
         self._low = self._counted = 0.0
         self._is_low = 0.0
@@ -102,16 +107,18 @@ class LoadLimit:
 
     def began(self, now: int) -> Began:
         """A request is being served. Returns what `ended` must be given."""
-        self._area += _LOG[self.running] * (now - self._last)
+        self._area += self._log_running * (now - self._last)
         self._last = now
-        self.running += 1
+        self.running = running = self.running + 1
+        self._log_running = _LOG[running if running < _LOGS else _LOGS - 1]
         return now, self.running, self._area
 
     def left(self, now: int) -> None:
         """One of them is no measure of anything: a stream, a failure."""
-        self._area += _LOG[self.running] * (now - self._last)
+        self._area += self._log_running * (now - self._last)
         self._last = now
-        self.running -= 1
+        self.running = running = self.running - 1
+        self._log_running = _LOG[running if running < _LOGS else _LOGS - 1]
 
     def ended(self, kind: tuple[object, object], began: Began, now: int) -> bool:
         """A request has ended that was given `began`. True when `load_max` has changed."""
@@ -120,15 +127,18 @@ class LoadLimit:
         latency = now - at
         if latency <= 0:
             return False
-        load = (self._area - area) / latency
-        if at >= self._compares_from:  # of those from before, only the longest are left
-            self.curve.add(kind, found, load, latency)
         self.finished_in_all += 1
         self._finished += 1
         self._latencies += latency
-        self._most_running = max(self._most_running, found)
+        if found > self._most_running:
+            self._most_running = found
+        if self._finished % self._every:
+            return False
+        load = (self._area - area) / latency
         self._counted += 1
         self._low += load <= self._is_low
+        if at >= self._compares_from:  # of those from before, only the longest are left
+            self.curve.add(kind, found, load, latency)
         if self._finished < STEP_REQUESTS and not (self.curve.residual.found and self._finished >= 5):
             return False
         return self._is_time(now) and self._step(now)
@@ -165,6 +175,8 @@ class LoadLimit:
         self._counted *= 0.96
         self._most_running *= 0.9
         self._rounding = self._random()  # up or down for a whole step: that contrast tells one limit from another
+        rate = self._finished * _SECOND / (now - self._step_began)
+        self._every = max(1, round(rate / LOOKED_AT))
         self._step_began = now
         self._finished = self._latencies = 0
         self.was_full = False

@@ -35,7 +35,7 @@ class MeasuredPlace(Place):
         caller_class: CallerClass,
         clock: Callable[[], float],
     ) -> None:
-        super().__init__(gate, send, keeps_streams, at_start)
+        Place.__init__(self, gate, send, keeps_streams, at_start)
         self._gate = gate
         self._limit = limit
         self._scope = scope
@@ -51,7 +51,7 @@ class MeasuredPlace(Place):
                 self._limit.left(int(self._clock() * MICROSECONDS + 0.5))
             else:
                 self._status = message.get("status", 0)
-        return super().send(message)
+        return Place.send(self, message)
 
     def release(self) -> None:
         if self._is_held and self._status >= 0:
@@ -61,7 +61,7 @@ class MeasuredPlace(Place):
                 self._gate.ended(kind, self._began, now)
             else:
                 self._limit.left(now)
-        super().release()
+        Place.release(self)
 
 
 def kind_of(scope: Mapping[str, Any]) -> tuple[int, str]:
