@@ -19,7 +19,9 @@ tenth of it was at most the first, half of it the second, nine tenths the third.
 
 import argparse
 import asyncio
+import json
 import time
+from pathlib import Path
 from random import Random
 from statistics import median
 from typing import Any
@@ -52,6 +54,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="situations whose name contains this")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument(
+        "--references", help="a file that keeps the best fixed limits: their search takes most of the time"
+    )
     parser.add_argument("--cost", action="store_true", help="what it costs a request")
     arguments = parser.parse_args()
     if arguments.cost:
@@ -63,16 +68,34 @@ def main() -> None:
         and (arguments.everything or arguments.only or situation.is_held_out is not arguments.tuned)
     ]
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-    asyncio.run(report(chosen, seeds, list(FINDERS) if arguments.peers else [OURS]))
+    asyncio.run(report(chosen, seeds, list(FINDERS) if arguments.peers else [OURS], References(arguments.references)))
     return None
 
 
-async def report(chosen: list[Situation], seeds: range, names: list[str]) -> None:
+class References:
+    """The best fixed limits, searched once."""
+
+    def __init__(self, file: str | None) -> None:
+        self._file = None if file is None else Path(file)
+        self._known: dict[str, list[Any]] = {}
+        if self._file is not None and self._file.exists():
+            self._known = json.loads(self._file.read_text())
+
+    def of(self, situation: Situation, seed: int) -> Reference:
+        key = f"{situation.name}, {situation.settle:g} s and {situation.lasts:g} s, bar {situation.bar:g}, seed {seed}"
+        if key not in self._known:
+            self._known[key] = list(reference(situation, seed))
+            if self._file is not None:
+                self._file.write_text(json.dumps(self._known, indent=1))
+        return Reference(*self._known[key])
+
+
+async def report(chosen: list[Situation], seeds: range, names: list[str], references: References) -> None:
     """Runs within an event loop, since sleepers hold futures of it."""
     passed = dict.fromkeys(names, 0)
     started = time.perf_counter()
     for situation in chosen:
-        best = {seed: reference(situation, seed) for seed in seeds}
+        best = {seed: references.of(situation, seed) for seed in seeds}
         for name in names:
             scores = [score(situation, FINDERS[name], best[seed], seed) for seed in seeds]
             passed[name] += sum(one.passes for one in scores)

@@ -177,3 +177,12 @@ def test_ctrl_c_midway_reports_what_was_read_so_far(tmp_path: Path) -> None:
     assert 10_000 < report["coverage"]["lines"] <= 60_000
     assert report["classes"]["browser"]["requests"] == report["coverage"]["hits"] > 0
     assert err == b""
+
+
+def test_a_load_limit_that_a_site_finds_by_itself_cannot_be_replayed(tmp_path: Path, capsys: Any) -> None:
+    limits = tmp_path / "throttle.toml"
+    limits.write_text("[limits]\nload_max = 'auto'\n")
+    assert replay(log(tmp_path / "log"), "--limits", str(limits)) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f'throttle replay: {limits}: load_max = "auto" cannot be replayed')
+    assert said.count("\n") == 1
