@@ -134,8 +134,6 @@ class Site:
         counts = self.measures
         if counts and not is_person:
             self.outcome.machines += 1
-        self.gate.arrived(self.now())
-        self._see_woken()
         self._callers += 1
         self._ask(kind, page, times, self._callers, self.clockwork.now, counts)
 
@@ -145,6 +143,9 @@ class Site:
     ) -> None:  # fmt: skip
         prepared, rank = self._rules[kind]
         verdict: Any = self.gate.admit(prepared, (0, caller, caller), self.now(), rank, sleeper)
+        if sleeper is None and isinstance(verdict, Served):
+            self.gate.arrived(self.now())
+            self._see_woken()
         if isinstance(verdict, Served):
             self._serve(kind, page, times, came, counts)
         elif isinstance(verdict, Deferred):

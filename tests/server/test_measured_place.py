@@ -193,3 +193,17 @@ def test_what_costs_alike_is_the_route_or_the_first_segment_below_one_that_takes
     assert kind("/wiki/a", path="wiki/a") == kind("/wiki/b", path="wiki/b") != kind("/cart/1", path="cart/1")
     assert kind_of({"path": "/a/1"}) == kind_of({"path": "/a/2"}) != kind_of({"path": "/b/1"})
     assert len(kind_of({"path": "/" + "x" * 100_000})[1]) <= 64
+
+
+@in_virtual_time
+async def test_what_other_rules_refuse_is_no_demand() -> None:
+    app = site(limits=Limits(load_max="auto", stack_hits=1, sleeping_max=0))
+    limit = app.load_limit
+    assert limit is not None
+    for _ in range(100):
+        await request(app).finished()
+    assert limit._arrived <= 1
+    limit.load_max = 1
+    running = [request(app, agent=f"{FEED_READER} {number}") for number in range(3)]
+    await asyncio.gather(*(one.finished() for one in running))
+    assert limit._arrived >= 3, "who is served, and who finds no room"

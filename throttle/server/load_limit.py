@@ -95,7 +95,9 @@ class LoadLimit:
     # What is told
 
     def arrived(self, now: int) -> bool:
-        """A request has come, whatever becomes of it. True when `load_max` has changed."""
+        """A request has come that only room may keep from being served: of what other rules refuse, the site feels
+        nothing. True when `load_max` has changed.
+        """
         self._arrived += 1
         if self._probe_until and now >= self._probe_until:
             self._probe_until = 0

@@ -238,8 +238,6 @@ class ThrottleMiddleware:
             is_known = self._acquaintances.knows(hashes[_CALLER], now, further.acquaintance)
             rules = further.acquainted if is_known else rules
         gate, own_load = self._gate, self._own_load
-        if own_load is not None:
-            own_load.arrived(now)
         verdict = gate.admit(rules.prepared, hashes, now, rules.rank)
         held: HeldReceive | None = None
         if not isinstance(verdict, Served):
@@ -292,6 +290,8 @@ class ThrottleMiddleware:
         if own_load is None or self.load_limit is None:
             place = Place(gate, send, book.keeps_streams, book.releases_at_start)
         else:
+            if held is None:
+                own_load.arrived(now)
             place = MeasuredPlace(
                 own_load,
                 send,

@@ -60,7 +60,7 @@ class OwnLoad(InFront):
         self._closed = False
 
     def arrived(self, now: int) -> None:
-        """A request has come, whatever becomes of it."""
+        """A request is served at once; of those that find no room, this gate knows."""
         if self.limit.arrived(now):
             self._follow()
 
@@ -145,14 +145,15 @@ class OwnLoad(InFront):
                 self._sleepers.remove(sleeper)
             return verdict
         if isinstance(verdict, Refused):
-            return self._refused(verdict, prepared, hashes, rank, sleeper)
-        return self._settled(verdict, prepared, hashes, rank, sleeper, has_room)
+            return self._refused(verdict, prepared, hashes, now, rank, sleeper)
+        return self._settled(verdict, prepared, hashes, now, rank, sleeper, has_room)
 
     async def _settled(
         self,
         asked: Awaitable[Verdict],
         prepared: Prepared,
         hashes: Hashes,
+        now: int,
         rank: int,
         sleeper: Sleeper | None,
         has_room: bool,
@@ -167,13 +168,13 @@ class OwnLoad(InFront):
             if has_room and not isinstance(verdict, Served):
                 self._wake()
         if isinstance(verdict, Refused):
-            return self._refused(verdict, prepared, hashes, rank, sleeper)
+            return self._refused(verdict, prepared, hashes, now, rank, sleeper)
         if sleeper is not None:
             self._sleepers.remove(sleeper)
         return verdict
 
     def _refused(
-        self, verdict: Refused, prepared: Prepared, hashes: Hashes, rank: int, sleeper: Sleeper | None
+        self, verdict: Refused, prepared: Prepared, hashes: Hashes, now: int, rank: int, sleeper: Sleeper | None
     ) -> Refused:
         """The refusal; or, where only room was wanting, a wait for it."""
         room = prepared.room
@@ -182,6 +183,8 @@ class OwnLoad(InFront):
                 self.leave(sleeper)
             return verdict
         self.limit.was_full = True
+        if sleeper is None:
+            self.arrived(now)
         # What is told is how many run here: the limit's own count.
         load = self.store.running + 1
         if self._closed or (sleeper is None and not self._may_sleep(room, hashes)):
