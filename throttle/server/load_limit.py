@@ -215,7 +215,7 @@ class LoadLimit:
             number *= 0.6
         elif self.engaged < 1:
             number += (self._wide() - number) * (1 - self.engaged)
-        whole = round(number) if number < 4 else int(number + self._rounding)
+        whole = round(number) if number < FEW else int(number + self._rounding)
         before, self.load_max = self.load_max, min(max(whole, LEAST), MOST)
         return self.load_max != before
 
