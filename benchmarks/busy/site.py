@@ -87,6 +87,7 @@ class Outcome:
     machines: int = 0
     slept: int = 0
     refused: int = 0
+    """at once; those refused after a sleep have been counted there"""
     numbers: list[int] = field(default_factory=list)
 
     @property
@@ -156,10 +157,9 @@ class Site:
                 self.outcome.slept += counts
             elif self.clockwork.now >= deadline:
                 self.gate.leave(verdict.sleeper)
-                self.outcome.refused += counts
                 return
             self._asleep[verdict.sleeper] = partial(again, deadline=deadline)
-        else:
+        elif sleeper is None:
             self.outcome.refused += counts
         if sleeper is not None:
             self._see_woken()

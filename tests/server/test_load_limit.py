@@ -74,6 +74,13 @@ def test_kinds_are_bounded_and_beyond_that_only_classes_are_told_apart() -> None
     assert len(curve._kinds) <= KINDS + 3
 
 
+def test_what_is_known_does_not_fade_while_each_request_is_alone() -> None:
+    curve = curve_of(2, expected=8)
+    for _ in range(20_000):
+        curve.add(PAGE, 1, 0.0, 50_000)
+    assert curve.fit(30) == pytest.approx(2, rel=0.2)
+
+
 def test_a_site_that_has_changed_is_noticed_after_few_requests() -> None:
     curve = LoadCurve(4)
     for _ in range(2 * BLOCK):
@@ -114,6 +121,21 @@ def test_a_rush_counts_within_half_a_second() -> None:
     for number in range(400):
         machine.arrived(10 * SECOND + number * 1500)
     assert (machine.engaged, machine.load_max) == (1, 4)
+
+
+def test_those_who_still_run_when_a_rush_begins_are_not_compared_with_those_who_come_in_it() -> None:
+    machine = limit(4)
+    for number in range(100):
+        serve(machine, number * 100_000, 50_000)
+    longest = [machine.began(10 * SECOND) for _ in range(12)]
+    for number in range(400):
+        machine.arrived(10 * SECOND + number * 1500)
+    assert machine.engaged == 1
+    for one_of_them in longest:
+        machine.ended(PAGE, one_of_them, 12 * SECOND)
+    assert machine.curve._kinds[PAGE].count == 0
+    serve(machine, 13 * SECOND, 50_000)
+    assert machine.curve._kinds[PAGE].count == 1
 
 
 def test_there_is_no_reason_to_rise_while_nobody_finds_no_room() -> None:
