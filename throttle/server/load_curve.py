@@ -7,7 +7,6 @@ of one kind that ended close together, and over all blocks the squared deviation
 A finished request costs a few sums; the grid is gone through once a block. Never reads a clock.
 """
 
-from collections.abc import Callable
 from math import exp, log, sqrt
 
 LEAST_K = 0.7
@@ -260,6 +259,3 @@ def _median(weights: list[float]) -> float:
             return GRID[j] * float(RATIO ** ((half - below) / weight - 0.5))
         below += weight
     return GRID[-1]
-
-
-Random = Callable[[], float]

@@ -9,10 +9,11 @@ upwards: people come in above it anyway. While there is room for all, it is thre
 """
 
 import os
+from collections.abc import Callable
 from math import exp, log
 from pathlib import Path
 
-from throttle.server.load_curve import LoadCurve, Random
+from throttle.server.load_curve import LoadCurve
 
 LEAST, MOST = 1, 1000
 """the bounds of the number"""
@@ -50,7 +51,7 @@ class LoadLimit:
     `cores`: processors that this process may use, the number that it starts from. `random`: 0 to 1.
     """
 
-    def __init__(self, cores: int, random: Random) -> None:
+    def __init__(self, cores: int, random: Callable[[], float]) -> None:
         self.curve = LoadCurve(float(max(cores, 1)))
         self._random = random
         self._rounding = 0.5
