@@ -30,7 +30,7 @@ from throttle.server.deferral import sleep
 from throttle.server.dry_run import DryRun
 from throttle.server.held_receive import HeldReceive
 from throttle.server.place import Place
-from throttle.server.policy import LOAD_DEFER
+from throttle.server.policy import LOAD_DEFER, Limits
 from throttle.server.processes import warn_of_several
 from throttle.server.refusal import PAUSED, Field, Refusal, messages, refusal_of, required_fields
 from throttle.server.refusal_log import RefusalLog
@@ -119,6 +119,11 @@ class ThrottleMiddleware:
     def counts(self) -> dict[str, dict[str, Any]]:
         """What became of the requests, by class: served, slept, hung up, refused by rule; in a dry run, what would."""
         return {caller_class.value: tally.as_dict() for caller_class, tally in self._tallies.items()}
+
+    @property
+    def limits(self) -> Limits:
+        """The limits in force, but for paths that have their own."""
+        return self._book.settings.limits
 
     @property
     def is_enforced(self) -> bool:
