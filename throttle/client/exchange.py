@@ -23,18 +23,26 @@ from throttle.client.answer import Answer, Ending, Failure
 from throttle.client.host import Host, Place
 from throttle.client.in_flight import Waiter
 
-IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})  # RFC 9110, 9.2.2
 
+class Refused(Exception):  # noqa: N818  # named for what happened, as its kinds are
+    """The host was not asked, or would not serve. An adapter raises it as its client's own error, too."""
 
-class Refused(Exception):  # noqa: N818  # named for what happened, as its two kinds are
-    """The host was not asked, or would not serve."""
+    def __init__(self, message: str, *told: object) -> None:
+        super().__init__(message)
+        self.told = told  # what a kind of it is made of
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        # An adapter's class is nowhere to be found by its name; ours is.
+        return next(kind for kind in type(self).__mro__ if kind.__module__ == __name__), self.told
 
 
 class HostRests(Refused):
     """The host asked for a longer wait than is allowed; come back in `seconds`."""
 
     def __init__(self, host: str, seconds: float) -> None:
-        super().__init__(f"{host} asks for {seconds:.0f} s of rest, which is more than may be waited; come back then")
+        message = f"{host} asks for {seconds:.0f} s of rest, which is more than may be waited; come back then"
+        super().__init__(message, host, seconds)
+        self.host = host
         self.seconds = seconds
 
 
@@ -42,8 +50,20 @@ class HostStopped(Refused):
     """The host answers with a block, not a limit: waiting opens no wall."""
 
     def __init__(self, host: str, reason: str) -> None:
-        super().__init__(f"{host} blocks this client ({reason}); slowing down will not help, a person must look")
+        message = f"{host} blocks this client ({reason}); slowing down will not help, a person must look"
+        super().__init__(message, host, reason)
+        self.host = host
         self.reason = reason
+
+
+class WaitedTooLong(Refused):
+    """The request's turn did not come within the `seconds` that it may wait (`Politeness.turn_max`)."""
+
+    def __init__(self, host: str, seconds: float) -> None:
+        message = f"no turn at {host} within {seconds:g} s: more is asked of it than its pace allows"
+        super().__init__(message, host, seconds)
+        self.host = host
+        self.seconds = seconds
 
 
 @dataclass(slots=True)
@@ -78,6 +98,12 @@ Flow = Generator[Step, "float | Answer", None]
 _WAIT_FOR_SLOT = WaitForSlot()
 
 
+def errors_as(base: type[Exception]) -> dict[type[Refused], Callable[..., Exception]]:
+    """Each kind of `Refused` as one that is a `base` as well: who catches a client's own errors catches ours."""
+    kinds: tuple[type[Refused], ...] = (HostRests, HostStopped, WaitedTooLong)
+    return {kind: type(kind.__name__, (kind, base), {"__doc__": kind.__doc__}) for kind in kinds}
+
+
 def exchange(
     host: Host, wake: Callable[[], None], now: float, *, method: str = "GET", is_replayable: bool = True
 ) -> Flow:
@@ -105,7 +131,7 @@ def exchange(
             ending = host.answered(place, answer)
             if not _is_worth_retrying(answer, ending, host) or not (
                 is_replayable
-                and method in IDEMPOTENT
+                and method in host.politeness.retry_methods
                 and retries < host.politeness.backoff.retries_max
                 and host.rest_left(now) <= host.politeness.wait_max
                 and host.may_retry(now)
@@ -142,7 +168,12 @@ def _turn(host: Host, waiter: Waiter, now: float) -> Generator[Step, "float | An
             if now > asked_at:
                 host.waited(now, now - asked_at)
             return place, now
-        now = yield Wait(place) if place != float("inf") else _WAIT_FOR_SLOT  # type: ignore[assignment]
+        left = asked_at + host.politeness.turn_max - now
+        if left <= 0:
+            yield GiveUp(WaitedTooLong(host.name, host.politeness.turn_max))
+            return None, now
+        wait = min(place, left)
+        now = yield Wait(wait) if wait != float("inf") else _WAIT_FOR_SLOT  # type: ignore[assignment]
 
 
 def _is_worth_retrying(answer: Answer, ending: Ending, host: Host) -> bool:

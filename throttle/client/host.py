@@ -1,7 +1,7 @@
 """All that is known of one host: bucket, slots, breaker, retry budget, and the pace that sets the first two.
 
 No request leaves but through `ask()`, and every one that leaves comes back through `answered()` or `lost()`, and
-`release()`. Not thread-safe: a driver with threads holds one lock per host around each call.
+`release()`. Not thread-safe: a driver with threads holds `lock` around each call.
 """
 
 import logging
@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from threading import RLock
 
 from throttle.client.answer import FAILED_IN_A_ROW_MAX, Answer, Ending, Failure
 from throttle.client.backoff import Backoff
@@ -28,12 +29,17 @@ RATE_TOLD = 0.1
 TOLD_JITTER, TOLD_JITTER_MAX = 0.05, 0.5
 
 
+IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})  # RFC 9110, 9.2.2
+
+
 @dataclass(frozen=True, slots=True)
 class Politeness:
     """What is the same for every host."""
 
     backoff: Backoff = field(default_factory=Backoff)
     wait_max: float = 300.0  # seconds; a host that asks for more makes its requests fail at once, told how long
+    turn_max: float = float("inf")  # seconds that one request may wait for its turn; then it fails
+    retry_methods: frozenset[str] = IDEMPOTENT  # what may be sent twice; the backoff says how often
     wall_after: int = 10  # refusals in a row, with nothing ever served, are a wall
     is_block: Callable[[Answer], bool] | None = None  # the caller's own eye for a block
     latencies_kept: int = 200
@@ -79,6 +85,7 @@ class Host:
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
         self.name = name
+        self.lock = RLock()  # a listener may ask for stats
         self.pace = pace
         self.random = random
         self.politeness = politeness or Politeness()

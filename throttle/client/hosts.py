@@ -1,10 +1,11 @@
 """The table of hosts, bounded."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
+from threading import Lock
 
 from throttle.client.events import Event
-from throttle.client.host import Host, Politeness
+from throttle.client.host import Host, HostStats, Politeness
 from throttle.client.host_key import HostKey
 from throttle.client.pace import Pace
 
@@ -20,13 +21,16 @@ class Hosts:
         self,
         pace: Callable[[], Pace],
         *,
+        per_host: Mapping[str, Callable[[], Pace]] | None = None,
         key: Callable[[str], str] | None = None,
         hosts_max: int = 10_000,
         politeness: Politeness | None = None,
         on_event: Callable[[Event], None] | None = None,
         random: Random | None = None,
     ) -> None:
+        self.lock = Lock()  # for drivers with threads, around `host()`
         self._pace = pace
+        self._per_host = dict(per_host or {})  # other paces, by key
         self._key = key or HostKey()
         self._hosts_max = hosts_max
         self._politeness = politeness or Politeness()
@@ -43,9 +47,14 @@ class Hosts:
         if host is None:
             if len(self._by_key) >= self._hosts_max:
                 self._drop_one(now)
-            host = Host(key, self._pace(), now, self._random, politeness=self._politeness, on_event=self._on_event)
+            pace = self._per_host.get(key, self._pace)()
+            host = Host(key, pace, now, self._random, politeness=self._politeness, on_event=self._on_event)
         self._by_key[key] = host
         return host
+
+    def stats(self, now: float) -> dict[str, HostStats]:
+        """By key; the longest unasked first."""
+        return {key: host.stats(now) for key, host in list(self._by_key.items())}
 
     def _drop_one(self, now: float) -> None:
         for key, host in self._by_key.items():

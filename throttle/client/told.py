@@ -1,0 +1,61 @@
+"""What an answer's fields tell, read in one pass over the raw fields; most answers tell nothing.
+
+Every field is hostile: long, binary, repeated. What is malformed tells nothing.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+
+from throttle.client.answer import Answer
+from throttle.rate_limit_fields import quota_told
+from throttle.retry_after import retry_after_seconds
+
+_READ = frozenset(
+    {
+        b"retry-after",
+        b"age",
+        b"ratelimit",
+        b"ratelimit-policy",
+        b"ratelimit-limit",
+        b"ratelimit-remaining",
+        b"ratelimit-reset",
+        b"x-ratelimit-limit",
+        b"x-ratelimit-remaining",
+        b"x-ratelimit-reset",
+        b"cf-mitigated",
+        b"x-amzn-waf-action",
+    }
+)
+_PROBLEM = b"application/problem+json"
+# Where a problem says more than the status does (`soft_block`).
+PROBLEM_STATUSES = frozenset({403, 429, 503})
+
+
+def answer_told(
+    at: float,
+    status: int,
+    fields: Iterable[tuple[bytes, bytes]],
+    *,
+    is_whole: bool = False,
+    wall_clock: Callable[[], float] = time.time,
+) -> Answer:
+    """`fields` are raw names and values; `is_whole` when a caller's own rule wants to see all of them."""
+    if not is_whole and _READ.isdisjoint([name.lower() for name, _ in fields]) and status not in PROBLEM_STATUSES:
+        return Answer(at, status)
+    told: dict[str, str] = {}
+    for raw_name, raw_value in fields:
+        name_read, value_read = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        if name_read not in told:
+            told[name_read] = value_read
+        elif name_read not in ("retry-after", "date", "age"):  # of these the first; lists are one list (RFC 9110, 5.3)
+            told[name_read] += ", " + value_read
+    now = wall_clock()
+    retry_after = retry_after_seconds(
+        told.get("retry-after"), date=told.get("date"), age=told.get("age"), wall_clock=now
+    )
+    return Answer(at, status, retry_after, quota_told(told, wall_clock=now), told)
+
+
+def is_problem(answer: Answer) -> bool:
+    """Its body may tell a block from a limit."""
+    return answer.status in PROBLEM_STATUSES and answer.headers.get("content-type", "").startswith(_PROBLEM.decode())

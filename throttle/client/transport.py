@@ -1,0 +1,147 @@
+"""The flow under httpx and httpx2: all of both, but for the classes that each library wants to see.
+
+`httpx.py` and `httpx2.py` join what is here to their library. Waiting is done above the connection pools, so it
+counts against no time-out of the client's, and a pool has a connection for whoever gets to it.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Unpack
+
+from throttle.client.driver import drive, drive_async
+from throttle.client.exchange import Refused
+from throttle.client.host import HostStats
+from throttle.client.hosts import Hosts
+from throttle.client.httpx_attempt import AsyncHttpxAttempt, HttpxAttempt, Library
+from throttle.client.pools import Origin, Pools
+from throttle.client.proxies import EnvironmentProxies
+from throttle.client.settings import SETTINGS, Settings, table_of_hosts
+
+POOLS_MAX = 500  # idle ones; each may keep a socket, and a process may have 1,024 by default
+KEEPALIVE_SECONDS = 5.0  # httpx's own
+
+
+class Options(Settings, total=False):
+    """Beside the settings, what httpx's own transports take; see there. `limits` count per origin."""
+
+    verify: Any
+    cert: Any
+    trust_env: bool
+    http1: bool
+    http2: bool
+    limits: Any
+    proxy: Any
+    uds: str | None
+    local_address: str | None
+    socket_options: Iterable[Any] | None
+
+
+class _InnerTransports:
+    """Makes the library's own transport for an origin, with the caller's options."""
+
+    def __init__(self, library: Library, transport: Callable[..., Any], options: dict[str, Any]) -> None:
+        self._httpx = library.httpx
+        self._transport = transport
+        self._verify = {name: options.pop(name) for name in ("verify", "cert", "trust_env") if name in options}
+        self._ssl_context: Any = None
+        self._options = options
+        is_told = "proxy" in options or not self._verify.get("trust_env", True)
+        self._environment = None if is_told else EnvironmentProxies()
+        # Slots are the limit; the library's own 100 would queue what a host bears beyond it.
+        options.setdefault("limits", self._httpx.Limits(max_connections=None, max_keepalive_connections=20))
+
+    def __call__(self, origin: Origin) -> Any:
+        if self._ssl_context is None:  # 20 ms, so once for all pools
+            self._ssl_context = self._httpx.create_ssl_context(**self._verify)
+        options = self._options
+        if self._environment is not None:
+            options = options | {"proxy": self._environment.proxy(origin[0], origin[1].decode("ascii"))}
+        return self._transport(verify=self._ssl_context, **options)
+
+
+class BothTransports:
+    """What the asynchronous and the blocking one share: how they are made, and what they tell."""
+
+    library: ClassVar[Library]
+    inner: ClassVar[str]
+
+    def __init__(
+        self,
+        hosts: Hosts | None = None,
+        *,
+        transport: Callable[[], Any] | None = None,
+        pools_max: int = POOLS_MAX,
+        clock: Callable[[], float] = time.monotonic,
+        **options: Unpack[Options],
+    ) -> None:
+        unknown = options.keys() - Options.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"unknown: {', '.join(sorted(unknown))}; known are {', '.join(Options.__annotations__)}")
+        inner: dict[str, Any] = {name: value for name, value in options.items() if name not in SETTINGS}
+        settings: Any = {name: value for name, value in options.items() if name in SETTINGS}
+        if transport is not None and inner:
+            raise TypeError(f"{', '.join(sorted(inner))}: give these to what `transport` makes, it makes every pool")
+        limits = inner.get("limits")
+        self.hosts = table_of_hosts(hosts, settings)
+        self.clock = clock
+        self.pools: Pools[Any] = Pools(
+            (lambda origin: transport())
+            if transport is not None
+            else _InnerTransports(self.library, getattr(self.library.httpx, self.inner), inner),
+            idle_max=pools_max,
+            idle_seconds=KEEPALIVE_SECONDS if limits is None else limits.keepalive_expiry or float("inf"),
+        )
+
+    def stats(self) -> dict[str, HostStats]:
+        """What is known of each host."""
+        return self.hosts.stats(self.clock())
+
+
+class AsyncTransport(BothTransports):
+    """Every request waits for its host's turn; its slot is held until the answer's body is closed."""
+
+    inner = "AsyncHTTPTransport"
+
+    async def handle_async_request(self, request: Any) -> Any:
+        origin = (request.url.scheme, request.url.netloc)
+        now = self.clock()
+        with self.hosts.lock:
+            host = self.hosts.host(origin[1].decode("ascii"), now)
+        attempt = AsyncHttpxAttempt(self.library, self.pools, self.clock, host, origin, request)
+        is_replayable = isinstance(request.stream, self.library.replayable)
+        try:
+            attempt.place = await drive_async(
+                host, attempt, now, self.clock, method=request.method, is_replayable=is_replayable
+            )
+        except Refused as refused:
+            raise self.library.errors[type(refused)](*refused.told) from None
+        return attempt.kept()
+
+    async def aclose(self) -> None:
+        """Every pool is closed; what is open in one fails."""
+        for transport in self.pools.all():
+            await transport.aclose()
+
+
+class Transport(BothTransports):
+    """As `AsyncTransport`, for threads: any number of them."""
+
+    inner = "HTTPTransport"
+
+    def handle_request(self, request: Any) -> Any:
+        origin = (request.url.scheme, request.url.netloc)
+        now = self.clock()
+        with self.hosts.lock:
+            host = self.hosts.host(origin[1].decode("ascii"), now)
+        attempt = HttpxAttempt(self.library, self.pools, self.clock, host, origin, request)
+        is_replayable = isinstance(request.stream, self.library.replayable)
+        try:
+            attempt.place = drive(host, attempt, now, self.clock, method=request.method, is_replayable=is_replayable)
+        except Refused as refused:
+            raise self.library.errors[type(refused)](*refused.told) from None
+        return attempt.kept()
+
+    def close(self) -> None:
+        """Every pool is closed; what is open in one fails."""
+        for transport in self.pools.all():
+            transport.close()
