@@ -42,6 +42,7 @@ OTHER: dict[str, Any] = {
     "status": 429,
     "rate_limit_fields": False,
     "count_streams": True,
+    "release_at": "start",
     "need_fetch_metadata": True,
     "verify_crawlers": False,
     "crawler_ranges": "lists",

@@ -211,8 +211,8 @@ class Counted:
             if throttle is None:
                 print(f"counts {self.running} 0 0 0", flush=True)
             else:
-                store, limits = throttle.store, throttle.limits
-                print(f"counts {store.load} {limits.load_max} {store.sleeping} {limits.sleeping_max}", flush=True)
+                beds = throttle.limits.sleeping_max
+                print(f"counts {throttle.load} {throttle.load_max} {throttle.sleeping} {beds}", flush=True)
             await asyncio.sleep(TELL_EVERY_SECONDS)
 
     def _throttle(self) -> "ThrottleMiddleware | None":

@@ -111,6 +111,11 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _settings(arguments: argparse.Namespace) -> Settings:
     settings = load(arguments.limits).settings if arguments.limits else Settings()
+    if settings.finds_load_max:
+        raise ConfigError(
+            f'{arguments.limits}: load_max = "auto" cannot be replayed, since a log does not tell what the site could '
+            "bear; write a number in its place, such as the one that a running site shows"
+        )
     try:
         return replace(
             settings,

@@ -1,7 +1,7 @@
 """Crawlers that wait for an answer before they ask again.
 
 The greedy one asks for the next as soon as it has the last, whatever it was told. The polite one is a crawler on the
-client half of this package: its machines (`throttle.client.exchange`) decide when each request leaves.
+client half of this package: its machines and their driver (`throttle.client.driver`) decide when each request leaves.
 """
 
 import asyncio
@@ -11,7 +11,8 @@ from random import Random
 
 from throttle.client.answer import Answer as Heard
 from throttle.client.answer import Failure
-from throttle.client.exchange import Done, Flow, GiveUp, Refused, Send, Wait, exchange
+from throttle.client.driver import drive_async
+from throttle.client.exchange import Refused
 from throttle.client.host import Host
 from throttle.load.answer import Answer
 from throttle.rate_limit_fields import quota_told
@@ -81,40 +82,27 @@ async def polite_get(host: Host, path: str, get: Get, clock: Clock) -> Answer:
 
     Raises `Refused` when the host rests for too long, or is a wall.
     """
-    woken = asyncio.Event()
-    flow = exchange(host, woken.set, clock())
-    answer = Answer()
-    try:
-        step = next(flow)
-        while True:
-            match step:
-                case Send():
-                    answer = await get(path)
-                    step = flow.send(_heard(answer, clock()))
-                case Done(place):
-                    host.release(place)
-                    return answer
-                case GiveUp(error):
-                    raise error
-                case _:
-                    await _woken(woken, step.seconds if isinstance(step, Wait) else None)
-                    step = flow.send(clock())
-    finally:
-        _close(flow)
+    attempt = _Attempt(path, get, clock)
+    place = await drive_async(host, attempt, clock(), clock, method="GET", is_replayable=True)
+    host.release(place)
+    return attempt.answer
 
 
-def _close(flow: Flow) -> None:
-    """Gives back turn and place, also of one that was cancelled on the way."""
-    flow.close()
+class _Attempt:
+    """A GET of the crowd's, as the client half's driver takes it."""
 
+    def __init__(self, path: str, get: Get, clock: Clock) -> None:
+        self.answer = Answer()
+        self._path = path
+        self._get = get
+        self._clock = clock
 
-async def _woken(woken: asyncio.Event, seconds: float | None) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await woken.wait()
-    except TimeoutError:
-        pass
-    woken.clear()
+    async def send(self) -> Heard:
+        self.answer = await self._get(self._path)
+        return _heard(self.answer, self._clock())
+
+    async def discard(self) -> None:
+        """Nothing is held: the body is read."""
 
 
 def _heard(answer: Answer, now: float) -> Heard:

@@ -13,6 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from math import log
 from typing import Any, Unpack
 
 from starlette.responses import Response
@@ -29,8 +30,10 @@ from throttle.server.cookies import with_cookie
 from throttle.server.deferral import sleep
 from throttle.server.dry_run import DryRun
 from throttle.server.held_receive import HeldReceive
+from throttle.server.load_limit import LoadLimit, usable_cores
+from throttle.server.measured_place import MeasuredPlace
 from throttle.server.place import Place
-from throttle.server.policy import LOAD_DEFER, Limits
+from throttle.server.policy import AUTO, LOAD_DEFER, Limits
 from throttle.server.processes import warn_of_several
 from throttle.server.refusal import PAUSED, Field, Refusal, messages, refusal_of, required_fields
 from throttle.server.refusal_log import RefusalLog
@@ -42,6 +45,7 @@ from throttle.server.shutdown import on_stop_signal
 from throttle.server.stores import Pause, Store
 from throttle.server.stores.memory import MemoryStore
 from throttle.server.stores.named import store_named
+from throttle.server.stores.own_load import OwnLoad
 from throttle.server.tally import Tally
 from throttle.server.verify import Verifier
 
@@ -113,8 +117,14 @@ class ThrottleMiddleware:
             given, named = self._config.load(**settings)
         self.store = store_named(named or store)
         self._store_name = named
+        self._gate: Store = self.store
+        """what is asked: the store, or the own load's gate in front of it"""
+        self.load_limit: LoadLimit | None = None
+        """what is known of how much this process can run at once, where `load_max` is «auto»"""
+        self._own_load: OwnLoad | None = None
+        self._load_max_told = 0
         self._use(given)
-        self._dry_run = DryRun(self.store, clock)
+        self._dry_run = DryRun(clock)
 
     def counts(self) -> dict[str, dict[str, Any]]:
         """What became of the requests, by class: served, slept, hung up, refused by rule; in a dry run, what would."""
@@ -126,9 +136,28 @@ class ThrottleMiddleware:
         return self._book.settings.limits
 
     @property
+    def load(self) -> int:
+        """Requests running now, as far as this process knows."""
+        return self._gate.load
+
+    @property
+    def sleeping(self) -> int:
+        """Requests waiting for room now."""
+        return self._gate.sleeping
+
+    @property
     def is_enforced(self) -> bool:
         """Not a dry run."""
         return self._book.enforces
+
+    @property
+    def load_max(self) -> int:
+        """Requests that may run at once now, for a bot to be served: as set, or as found."""
+        load_max = self._book.settings.limits.load_max
+        if load_max == AUTO:
+            assert self.load_limit is not None
+            return self.load_limit.load_max
+        return load_max
 
     async def ask(self, rule: Rule, scope: Scope) -> Refusal | None:
         """Count a request that is being served under one more rule; a refusal where that refuses it.
@@ -141,11 +170,11 @@ class ThrottleMiddleware:
         now = int(self._clock() * MICROSECONDS + 0.5)
         prepared = self._prepared.get(rule)
         if prepared is None:
-            prepared = self._prepared[rule] = self.store.prepare([rule], tells_quotas=False)
-        answer = self.store.admit(prepared, hashes, now, rules.rank)
+            prepared = self._prepared[rule] = self._gate.prepare([rule], tells_quotas=False)
+        answer = self._gate.admit(prepared, hashes, now, rules.rank)
         verdict = answer if isinstance(answer, Served | Refused) else await answer
         if isinstance(verdict, Served):
-            self.store.release()  # it holds its place in the load already
+            self._gate.release()  # it holds its place in the load already
             return None
         rules.tally.served -= 1  # it was counted so when the other rules let it through
         refusal = self._note_refusal(rules, verdict, scope, address, agent)
@@ -153,9 +182,13 @@ class ThrottleMiddleware:
 
     def _use(self, settings: Settings) -> None:
         """Put settings in force, all at once. Hits, load and sleepers stay."""
+        if settings.finds_load_max and self._own_load is None:
+            self.load_limit = LoadLimit(usable_cores(), self._random)
+            self._gate = self._own_load = OwnLoad(self.store, self.load_limit, self._tell_load_max)
+            self._prepared.clear()
         secret = self._own_secret if settings.cookie_secret is None else settings.cookie_secret.encode()
         self._book = Rulebook(
-            settings, self.store, self._tallies, verify=self._verifier(settings), secret=secret, **self._hooks
+            settings, self._gate, self._tallies, verify=self._verifier(settings), secret=secret, **self._hooks
         )
         if settings.limits.paused:
             self.store.paused = Pause(None, settings.limits.pause_early)
@@ -217,22 +250,25 @@ class ThrottleMiddleware:
         if further is not None and further.acquainted is not None:
             is_known = self._acquaintances.knows(hashes[_CALLER], now, further.acquaintance)
             rules = further.acquainted if is_known else rules
-        verdict = self.store.admit(rules.prepared, hashes, now, rules.rank)
+        gate, own_load = self._gate, self._own_load
+        if own_load is not None:
+            own_load.arrived(now)
+        verdict = gate.admit(rules.prepared, hashes, now, rules.rank)
         held: HeldReceive | None = None
         if not isinstance(verdict, Served):
             if not isinstance(verdict, Refused):
                 verdict = await verdict
             if isinstance(verdict, Deferred):
                 if not book.enforces:
-                    serving = self.app(scope, receive, send)
+                    serving = self._serve_unplaced(scope, receive, send)
                     note = partial(self._note_refusal, rules, scope=scope, address=address, agent=agent)
-                    return await self._dry_run.served_meanwhile(verdict, rules, hashes, serving, note)
+                    return await self._dry_run.served_meanwhile(gate, verdict, rules, hashes, serving, note)
                 self._hear_stop_signal()
                 rules.tally.slept += 1
                 receive = held = HeldReceive(receive, self._clock())
                 try:
                     slept = await sleep(
-                        self.store,
+                        gate,
                         verdict,
                         rules,
                         hashes,
@@ -255,7 +291,7 @@ class ThrottleMiddleware:
             if isinstance(verdict, Refused):
                 refusal = self._note_refusal(rules, verdict, scope, address, agent)
                 if not book.enforces:
-                    return await self.app(scope, receive, send)
+                    return await self._serve_unplaced(scope, receive, send)
                 try:
                     fields = self._fields(rules, verdict.quotas, held)
                     if further is not None and further.gives_cookie:
@@ -266,7 +302,19 @@ class ThrottleMiddleware:
                     if held is not None:
                         held.close()
 
-        place = Place(self.store, send, book.keeps_streams)
+        if own_load is None or self.load_limit is None:
+            place = Place(gate, send, book.keeps_streams, book.releases_at_start)
+        else:
+            place = MeasuredPlace(
+                own_load,
+                send,
+                keeps_streams=book.keeps_streams,
+                at_start=book.releases_at_start,
+                limit=self.load_limit,
+                scope=scope,
+                caller_class=rules.caller_class,
+                clock=self._clock,
+            )
         try:
             rules.tally.served += 1
             if verdict.quotas or held is not None:
@@ -282,6 +330,24 @@ class ThrottleMiddleware:
             place.release()
             if held is not None:
                 held.close()
+
+    async def _serve_unplaced(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve who would have been refused or asleep: in a dry run they run all the same, and slow down the others."""
+        limit = self.load_limit
+        if limit is None:
+            return await self.app(scope, receive, send)
+        limit.began(int(self._clock() * MICROSECONDS + 0.5))
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            limit.left(int(self._clock() * MICROSECONDS + 0.5))
+
+    def _tell_load_max(self) -> None:
+        """Log the number found, when it is another by a half or more."""
+        limit = self.load_limit
+        if limit is not None and abs(log(limit.load_max / (self._load_max_told or 1e-9))) >= log(1.5):
+            self._load_max_told = limit.load_max
+            logger.info("%s", limit)
 
     def _fields(self, rules: Rules, quotas: Sequence[Quota], held: HeldReceive | None) -> Sequence[Field]:
         """What the answer tells: RateLimit-Policy and RateLimit, unless switched off, and how long it slept."""
@@ -367,7 +433,7 @@ class ThrottleMiddleware:
     def _hear_stop_signal(self) -> None:
         if not self._hears_stop_signal:
             self._hears_stop_signal = True
-            on_stop_signal(self.store.close)
+            on_stop_signal(self._gate.close)
 
     def _until_shutdown(self, receive: Receive) -> Receive:
         async def watched() -> Message:
@@ -377,7 +443,7 @@ class ThrottleMiddleware:
                 if type(self.store) is MemoryStore:
                     warn_of_several()
             elif message["type"] == "lifespan.shutdown":
-                self.store.close()
+                self._gate.close()
                 self._dry_run.close()
                 if self._verifies is not None:
                     self._verifies.close()

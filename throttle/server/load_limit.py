@@ -1,0 +1,192 @@
+"""How many requests this process can run at once, found out from those that run; only says a number, the gate obeys it.
+
+A pure machine: it is told when requests come, begin and end, in microseconds of any clock. It never reads one, and
+counts nothing for the gate. What it reads of the traffic is in `load_curve.py`.
+
+People are served above the limit, one more or less on a large site and one more than it on a small one; machines fill
+it. So the number is a little above where the site gets slower, less a half for the person on top. Nothing is tried out
+upwards: people come in above it anyway. While there is room for all, it is three times as large and stays so.
+"""
+
+import os
+from math import exp, log
+from pathlib import Path
+
+from throttle.server.load_curve import LoadCurve, Random
+
+LEAST, MOST = 1, 1000
+"""the bounds of the number"""
+STEP_REQUESTS = 20
+STEP_SECONDS = 0.5
+"""between two steps, at least; and at least what a request takes on average"""
+MOST_STEP = 0.3
+"""of the number's logarithm, in one step"""
+CALM, BUSY = 0.6, 0.9
+"""demand as a part of what the site can do: below the one the limit is wide, above the other it is the number found"""
+ONSET = 2.0
+"""demand in half a second that engages the limit at once"""
+_SECOND = 1_000_000
+
+
+class LoadLimit:
+    """The number, in `load_max`; `engaged` from 0 (there is room for all) to 1.
+
+    `cores`: processors that this process may use, the number that it starts from. `random`: 0 to 1.
+    """
+
+    def __init__(self, cores: int, random: Random) -> None:
+        self.curve = LoadCurve(float(max(cores, 1)))
+        self._random = random
+        self._rounding = 0.5
+        self._target = float(min(max(cores, LEAST), MOST))
+        self.load_max = self._wide()
+        self.engaged = 0.0
+        self.was_full = False
+        """somebody found no room since the last step: else there is no reason to go up"""
+        self.finished_in_all = 0
+        # In flight, and its integral over time.
+        self.running = 0
+        self._area = 0
+        self._last = 0
+        # Since the last step.
+        self._step_began = 0
+        self._finished = 0
+        self._latencies = 0
+        self._low = self._counted = 0.0
+        self._probe_until = 0
+        self._most_running = 0.0
+        # Demand.
+        self._arrived = 0
+        self._half_began = 0
+        self._rate = 0.0
+        self._rate_seen = 0.0
+
+    def __str__(self) -> str:
+        """«load_max is 5: this process slows down from 4.4 in flight, 231 requests measured»."""
+        slows = f"this process slows down from {self.curve.k:.1f} in flight"
+        wide = "" if self.engaged >= 1 else ", and there is room for all"
+        return f"load_max is {self.load_max}: {slows}{wide}; {self.finished_in_all} requests measured"
+
+    @property
+    def found(self) -> float:
+        """The number as found, before it is rounded and widened."""
+        return self._target
+
+    # What is told
+
+    def arrived(self, now: int) -> bool:
+        """A request has come, whatever becomes of it. True when `load_max` has changed."""
+        self._arrived += 1
+        passed = now - self._half_began
+        if passed < _SECOND // 2:
+            return False
+        return self._measure_demand(now, passed / _SECOND)
+
+    def began(self, now: int) -> int:
+        """A request is being served. Returns what `ended` must be given."""
+        self._area += self.running * (now - self._last)
+        self._last = now
+        self.running += 1
+        return self._area
+
+    def left(self, now: int) -> None:
+        """One of them is no measure of anything: a stream, a failure."""
+        self._area += self.running * (now - self._last)
+        self._last = now
+        self.running -= 1
+
+    def ended(self, kind: tuple[object, object], began: int, area: int, now: int) -> bool:
+        """A request has ended that `began` then, and was given `area`. True when `load_max` has changed."""
+        self.left(now)
+        latency = now - began
+        if latency <= 0:
+            return False
+        load = (self._area - area) / latency
+        self.curve.add(kind, load, latency)
+        self.finished_in_all += 1
+        self._finished += 1
+        self._latencies += latency
+        self._most_running = max(self._most_running, load)
+        self._counted += 1
+        self._low += load <= 0.8 * self._target
+        if self._finished < STEP_REQUESTS and not (self.curve.residual.found and self._finished >= 5):
+            return False
+        return self._is_time(now) and self._step(now)
+
+    # What follows
+
+    def _is_time(self, now: int) -> bool:
+        return now - self._step_began >= max(STEP_SECONDS * _SECOND, self._latencies / self._finished)
+
+    def _step(self, now: int) -> bool:
+        curve = self.curve
+        slower = curve.residual.found
+        if slower:
+            curve.doubt()
+        k = curve.fit(1.8 * max(self._most_running, 1.0))
+        aim = log(max(LEAST, 1.25 * k - 0.5))
+        here = log(self._target)
+        move = min(max(0.5 * (aim - here), -MOST_STEP), MOST_STEP)
+        if slower > 0:
+            move = min(move, log(0.7))
+        if move < 0 or self.was_full:
+            self._target = min(max(exp(here + move), LEAST), MOST)
+        mean_latency = self._latencies / self._finished
+        self._probe_until = 0
+        if self.engaged >= 1 and self._target >= 4 and self._low < 0.04 * self._counted:
+            self._probe_until = now + int(1.5 * mean_latency)
+        self._low *= 0.8
+        self._counted *= 0.8
+        self._most_running *= 0.9
+        self._rounding = self._random()  # up or down for a whole step: that contrast tells one limit from another
+        self._step_began = now
+        self._finished = self._latencies = 0
+        self.was_full = False
+        return self._say()
+
+    def _measure_demand(self, now: int, seconds: float) -> bool:
+        """What is asked for, as a part of what the site can do."""
+        rate = self._arrived / seconds
+        arrived, self._arrived, self._half_began = self._arrived, 0, now
+        if self._probe_until and now >= self._probe_until:
+            self._probe_until = -1
+        alone = self.curve.unimpeded / _SECOND
+        if alone <= 0:
+            return self._say()
+        keep = max(5.0, 20.0 / max(self._rate, 0.1), 2 * alone)
+        self._rate_seen = min(self._rate_seen + seconds, keep)
+        self._rate += (rate - self._rate) * min(1.0, seconds / self._rate_seen)
+        per_rate = alone / self.curve.k
+        demand = self._rate * per_rate
+        if rate * per_rate > ONSET and arrived >= 10:
+            self._rate, demand = max(rate, self._rate), ONSET
+        was, self.engaged = self.engaged, min(max((demand - CALM) / (BUSY - CALM), 0.0), 1.0)
+        if was < 0.8 <= self.engaged:
+            self.curve.begin_blocks()
+        return self._say()
+
+    def _wide(self) -> int:
+        return min(int(3 * self._target) + 2, MOST)
+
+    def _say(self) -> bool:
+        """Put the number in whole requests. True when that is another than before."""
+        number = self._target
+        if self._probe_until > 0:
+            number *= 0.6
+        elif self.engaged < 1:
+            number += (self._wide() - number) * (1 - self.engaged)
+        whole = round(number) if number < 4 else int(number + self._rounding)
+        before, self.load_max = self.load_max, min(max(whole, LEAST), MOST)
+        return self.load_max != before
+
+
+def usable_cores() -> int:
+    """The processors that this process may use, by its affinity and its control group's quota; at least 1."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        if quota != "max":
+            cores = min(cores, round(int(quota) / int(period)))
+    except (OSError, ValueError):
+        pass  # no such limit here, or another system
+    return max(cores, 1)
