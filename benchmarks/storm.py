@@ -106,7 +106,8 @@ class Question:
         who = subject.name if machines else "people alone"
         print(
             f"{self.site} × {self.factor:g}, {who}: people {100 * result.success:.1f} %, p95 {result.p95:.3f} s "
-            f"(onset {result.onset_p95:.3f}), machines {result.goodput:.1f}/s, crowd's CPU {result.crowd_cpu:.0%}",
+            f"(onset {result.onset_p95:.3f}), machines {result.goodput:.1f}/s; crowd's CPU "
+            f"{result.crowd_cpu:.0%}, late {result.late:.3f} s",
             file=sys.stderr,
         )
         return result
@@ -142,6 +143,7 @@ class Question:
             "capacity": capacity,
             "offered": self.rate,
             "alone_p95": median(one["alone"].p95 for one in rounds),
+            "crowd_late": max(one[name].late for one in rounds for name in names),
             "crowd_cpu": max(one[name].crowd_cpu for one in rounds for name in names),
             "rows": rows,
             "bars": self._bars(rows["ours, auto"]),
@@ -179,7 +181,8 @@ def show(name: str, one: dict[str, Any]) -> None:
     ]
     title = (
         f"{name}: {one['offered']:.0f} requests a second at a site that serves {one['capacity']:.0f}; "
-        f"people alone: p95 {1000 * one['alone_p95']:.0f} ms; the crowd used {one['crowd_cpu']:.0%} of its core"
+        f"people alone: p95 {1000 * one['alone_p95']:.0f} ms; the crowd used {one['crowd_cpu']:.0%} of its core, "
+        f"and was late by {1000 * one['crowd_late']:.0f} ms at p99 at most"
     )
     print(table(title, ["", "people served", "p95 ÷ alone", "in the first 3 s", "machines/s", "each round"], rows))
     print("", *(f"  {line}" for line in one["bars"]), sep="\n")

@@ -1,12 +1,15 @@
 """One run: a subject before a site, a crowd at it, what people and machines got."""
 
+import asyncio
 import contextlib
 import gc
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import NamedTuple
 
 from storming.sites import PLACES
@@ -61,6 +64,8 @@ class Result(NamedTuple):
     """machines' requests served, a second"""
     crowd_cpu: float
     """part of its core that the crowd used"""
+    late: float
+    """seconds by which the crowd itself was late, at p99"""
     counts_left: tuple[int, int]
     """running and sleeping when all was over, as the site tells"""
 
@@ -74,25 +79,37 @@ def cores() -> tuple[set[int], set[int]]:
     return (set(all_of_them[:1]), set(all_of_them[1:])) if len(all_of_them) > 1 else (set(), set())
 
 
-def crowd(rate: float, seconds: float, *, machines: bool = True, disguised: float = 0.0, site: str = "cheap") -> Mix:
+def crowd(
+    rate: float,
+    seconds: float,
+    *,
+    machines: bool = True,
+    site: str = "cheap",
+    disguised: float = 0.0,
+    spread: tuple[int, int] = (ADDRESSES, ADDRESSES // 10),
+) -> Mix:
     """`rate` requests a second: people 2 % of them, the others crawlers and bots, half and half, in 2,000 addresses.
 
-    Of the machines' requests, the part `disguised` comes with the agents of browsers, from as many addresses.
+    Of the machines' requests, the part `disguised` comes with the agents of browsers, from so many addresses and
+    networks as `spread` says.
     """
-    people = Group("people", PEOPLE, count=max(1, round(PEOPLE_SHARE * rate * THINK_SECONDS)))
-    groups = [people]
-    paths = ("pages",) * (DEAR_SHARE - 1) + ("dear",) if site in ("mixed", "demo") else ("pages",)
-    if machines:
-        open_rate = (1 - PEOPLE_SHARE) * (1 - disguised) * rate / 2
-        for name in ("crawlers", "bots") if disguised < 1 else ():
-            half = Group(name, ROBOTS, rate=open_rate, addresses=ADDRESSES // 2, agents=(name,), paths=paths)
-            groups.append(half)
-        if disguised:
-            hidden = (1 - PEOPLE_SHARE) * disguised * rate
-            groups.append(
-                Group("disguised", ROBOTS, rate=hidden, addresses=ADDRESSES, agents=("browsers",), paths=paths)
-            )
+    groups = [Group("people", PEOPLE, count=max(1, round(PEOPLE_SHARE * rate * THINK_SECONDS)))]
+    paths = paths_of(site)
+    machines_rate = (1 - PEOPLE_SHARE) * rate if machines else 0.0
+    for name in ("crawlers", "bots"):
+        half = (1 - disguised) * machines_rate / 2
+        if half:
+            groups.append(Group(name, ROBOTS, rate=half, addresses=ADDRESSES // 2, agents=(name,), paths=paths))
+    if disguised * machines_rate:
+        addresses, networks = spread
+        hidden = Group("disguised", ROBOTS, rate=disguised * machines_rate, addresses=addresses, networks=networks)
+        groups.append(replace(hidden, agents=("browsers",), paths=paths))
     return Mix("", tuple(groups), seconds)
+
+
+def paths_of(site: str) -> tuple[str, ...]:
+    """What machines draw from: where a site has both, one page in ten is dear."""
+    return ("pages",) * (DEAR_SHARE - 1) + ("dear",) if site in ("mixed", "demo") else ("pages",)
 
 
 @contextlib.contextmanager
@@ -157,21 +174,18 @@ def result_of(report: Report, mix: Mix, crowd_cpu: float, left: tuple[int, int])
         onset_p95=percentile(waited(0.0, onset), 0.95) or 0.0,
         goodput=in_time / (seconds - onset),
         crowd_cpu=crowd_cpu,
+        late=percentile(report.late, 0.99) or 0.0,
         counts_left=left,
     )
 
 
 def capacity(site: str, data: Path, seconds: float = 4.0) -> float:
     """Requests a second that the bare site serves when eight callers wait for each other's answers."""
-    random_pages = ("pages",) * (DEAR_SHARE - 1) + ("dear",) if site in ("mixed", "demo") else ("pages",)
     with served(site, BARE, data) as (wire, places, _):
-        return run_fast(_closed_loop(wire, places, random_pages, seconds))
+        return run_fast(_closed_loop(wire, places, paths_of(site), seconds))
 
 
 async def _closed_loop(wire: Wire, places: Places, kinds: tuple[str, ...], seconds: float) -> float:
-    import asyncio
-    from random import Random
-
     random = Random(1)
     answered = 0
     began = time.monotonic()

@@ -55,6 +55,8 @@ def test_latency_counts_from_the_schedule_also_when_the_request_starts_late():
 
     report, _ = run(blocks_the_loop, [Ask(1, PERSON, "/blocks"), Ask(2, PERSON, "/late")])
     assert report.tallies[PEOPLE].latencies == pytest.approx([4, 3])
+    assert list(report.late) == pytest.approx([0, 3])
+    assert "The crowd itself was late, by 3.00 s" in report.causes()[-1]
 
 
 def test_the_run_ends_when_all_is_answered_and_not_before_the_traffic_is_over():

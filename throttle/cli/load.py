@@ -21,7 +21,7 @@ from throttle.load.mix import PEOPLE, Mix, MixError, built_in, read_mix
 from throttle.load.page import Run, page
 from throttle.load.picture import panels
 from throttle.load.places import SiteMap
-from throttle.load.report import Report
+from throttle.load.report import Report, percentile
 from throttle.load.run import report_for
 from throttle.load.wire import Wire, has_loopback_network
 
@@ -195,6 +195,7 @@ def _document(runs: Sequence[Run], mix: Mix, arguments: argparse.Namespace) -> d
                 "site": ran.title,
                 "is_whole": ran.is_whole,
                 "classes": ran.report.as_json(),
+                "crowd_late_p99_seconds": percentile(ran.report.late, 0.99),
                 "counts": [told._asdict() for told in ran.report.counts],
             }
             for ran in runs

@@ -58,6 +58,7 @@ class Clockwork:
             following = [self._tasks.create_task(self._follow(*crawl)) for crawl in crawls]
             for ask in plan:
                 await self._until(ask.at)
+                self._report.late.append(max(0.0, self._now() - ask.at))
                 self._begin(self._one(ask))
             await self._until(seconds)
             for task in following:

@@ -14,6 +14,8 @@ LEGEND = (
     "p50 to max: seconds from the planned start to the last byte, of what was served.",
 )
 SERVED, REFUSED, FAILED = range(3)
+LATE_TOLD = 0.05
+"""seconds by which the crowd may be late itself before it says so"""
 SHARES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("max", 1.0))
 
 
@@ -92,6 +94,8 @@ class Report:
         self.tallies: dict[str, Tally] = {kind: Tally() for kind in kinds}
         self.counts: list[Counts] = []
         """with seconds from the start of the traffic; empty where the site does not tell"""
+        self.late = array("d")
+        """seconds by which planned requests left too late, for want of this process's time"""
 
     def offer(self, kind: str) -> None:
         """A request begins."""
@@ -124,6 +128,12 @@ class Report:
                     lines.append(f"{kind}, {what}: {parts}")
             if tally.open:
                 lines.append(f"{kind}, unanswered when the traffic ended: {tally.open:,}")
+        late = percentile(self.late, 0.99) or 0.0
+        if late > LATE_TOLD:
+            lines.append(
+                f"The crowd itself was late, by {late:.2f} s at p99, which is in all latencies: this machine has too "
+                "little time for it."
+            )
         return lines
 
     def as_json(self) -> dict[str, Any]:
