@@ -30,9 +30,9 @@ class Finder(Protocol):
 
     def arrived(self, now: int) -> bool: ...
 
-    def began(self, now: int) -> int: ...
+    def began(self, now: int) -> Any: ...
 
-    def ended(self, kind: tuple[object, object], began: int, area: int, now: int) -> bool: ...
+    def ended(self, kind: tuple[object, object], began: Any, now: int) -> bool: ...
 
 
 class Fixed:
@@ -45,10 +45,10 @@ class Fixed:
     def arrived(self, now: int) -> bool:
         return False
 
-    def began(self, now: int) -> int:
-        return 0
+    def began(self, now: int) -> Any:
+        return None
 
-    def ended(self, kind: tuple[object, object], began: int, area: int, now: int) -> bool:
+    def ended(self, kind: tuple[object, object], began: Any, now: int) -> bool:
         return False
 
 
@@ -175,10 +175,9 @@ class Site:
                     again()
 
     def _serve(self, kind: CallerClass, page: Page, times: float, came: float, counts: bool) -> None:
-        began = self.now()
-        area = self.finder.began(began)
+        began = self.finder.began(self.now())
         work = times * self.slower
-        over = partial(self._end, kind, page, came, counts, began, area)
+        over = partial(self._end, kind, page, came, counts, began)
         wait = partial(self.clockwork.after, page.wait * times, over) if page.wait else over
         if page.database:
             query = partial(self._query, page.database * times * self.slower * self.database_slower, wait)
@@ -193,10 +192,10 @@ class Site:
 
         self._database.take(partial(self.clockwork.after, seconds, end))
 
-    def _end(self, kind: CallerClass, page: Page, came: float, counts: bool, began: int, area: int) -> None:
+    def _end(self, kind: CallerClass, page: Page, came: float, counts: bool, began: Any) -> None:
         self._threads.give_back()
         label = (page.name if self._is_labelled else "", kind)
-        self.gate.ended(label, began, area, self.now())
+        self.gate.ended(label, began, self.now())
         if counts:
             if kind is CallerClass.BROWSER:
                 self.outcome.people.append(self.clockwork.now - came)

@@ -211,13 +211,13 @@ def situations() -> list[Situation]:
         ),
         held_out(
             plain(
-                "a long storm, 2 cores, 100 ms scattered, 5 times, an hour",
+                "a long storm, 2 cores, 100 ms scattered, 5 times, half an hour",
                 2,
                 one(0.1, 0.5),
                 5,
                 MIXED,
                 settle=60,
-                lasts=3540,
+                lasts=1740,
             )
         ),
     ]

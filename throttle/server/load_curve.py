@@ -30,6 +30,7 @@ KINDS = 64
 DEPENDENT = 0.5
 """what a request's evidence counts for: those that overlap are not independent"""
 PRIOR_DEVIATION = 1.0
+QUANTILE = 0.5
 
 
 def slowdown(load: float, k: float) -> float:
@@ -48,13 +49,26 @@ def bin_of(load: float) -> int:
     return min(int(log(load) / BIN), BINS - 1) if load > 1.0 else 0
 
 
-class Block:
-    """The last requests of one kind: for each number in flight how many, and the sum of their latencies' logarithms."""
+class Group:
+    """Requests of a block that found the same number in flight."""
 
-    __slots__ = ("bins", "cost", "count", "known", "squares", "total")
+    __slots__ = ("count", "met", "total")
 
     def __init__(self) -> None:
-        self.bins: dict[int, list[float]] = {}
+        self.count = 0
+        self.total = 0.0
+        """of their latencies' logarithms"""
+        self.met: dict[int, int] = {}
+        """how many met which number on average, over their lives"""
+
+
+class Block:
+    """The last requests of one kind, by the number in flight that they found."""
+
+    __slots__ = ("cost", "count", "groups", "known", "squares", "total")
+
+    def __init__(self) -> None:
+        self.groups: dict[int, Group] = {}
         self.count = 0
         self.total = 0.0
         self.squares = 0.0
@@ -63,38 +77,40 @@ class Block:
         self.known = 0
         """requests on which that rests"""
 
-    def add(self, place: int, latency: float) -> None:
+    def add(self, found: int, met: int, latency: float) -> None:
         self.count += 1
         self.total += latency
         self.squares += latency * latency
-        if (sums := self.bins.get(place)) is None:
-            self.bins[place] = [1.0, latency]
-        else:
-            sums[0] += 1.0
-            sums[1] += latency
+        if (group := self.groups.get(found)) is None:
+            group = self.groups[found] = Group()
+        group.count += 1
+        group.total += latency
+        group.met[met] = group.met.get(met, 0) + 1
 
     def clear(self) -> None:
-        self.bins = {}
+        self.groups = {}
         self.count = 0
         self.total = self.squares = 0.0
 
     def deviations(self) -> list[float]:
         """The sum of squared deviations from the curve, for each `k`."""
         count, total = self.count, self.total
-        flat = self.squares - total * total / count
-        if len(self.bins) == 1:  # all met the same number: nothing tells one k from another
-            return [flat] * len(GRID)
-        bins = [(_SLOWER[place], number, latencies) for place, (number, latencies) in self.bins.items()]
+        if len(self.groups) == 1:  # all found the same number: nothing tells one k from another
+            return [self.squares - total * total / count] * len(GRID)
+        groups = self.groups.values()
+        within = self.squares - sum(group.total * group.total / group.count for group in groups)
+        rows = [(group.total, group.count, [(_SLOWER[b], n) for b, n in group.met.items()]) for group in groups]
         found: list[float] = []
         for j in _PLACES:
-            with_latency = squares = mean = 0.0
-            for slower, number, latencies in bins:
-                t = slower[j]
-                with_latency += t * latencies
-                weighted = t * number
-                mean += weighted
-                squares += weighted * t
-            found.append(flat - 2 * (with_latency - mean * total / count) + squares - mean * mean / count)
+            between, off = within, total
+            for latencies, number, met in rows:
+                slower = 0.0
+                for curve, n in met:
+                    slower += curve[j] * n
+                left = latencies - slower
+                between += left * left / number
+                off -= slower
+            found.append(between - off * off / count)
         return found
 
 
@@ -114,8 +130,8 @@ class LoadCurve:
         self._costs = 0.0
         self.residual = Residual()
 
-    def add(self, kind: tuple[object, object], load: float, latency: float) -> None:
-        """A request has ended that took `latency` and met `load` on average, itself included.
+    def add(self, kind: tuple[object, object], found: int, load: float, latency: float) -> None:
+        """A request has ended that took `latency`, found `found` in flight and met `load` on average, itself included.
 
         `kind`: what costs alike, and a class of few kinds; where there are too many, only the class is told apart.
         """
@@ -126,7 +142,7 @@ class LoadCurve:
             block = self._kinds.setdefault(kind, Block())
         place = bin_of(load)
         logarithm = log(latency)
-        block.add(place, logarithm)
+        block.add(bin_of(found), place, logarithm)
         alone = logarithm - _SLOWER[place][self._place]
         if block.known:
             self.residual.add(alone - block.cost)
@@ -218,7 +234,7 @@ class Residual:
 
 def _median(weights: list[float]) -> float:
     """The grid's value below which half of the weight lies; between two places, in proportion of the logarithm."""
-    half, below = sum(weights) / 2, 0.0
+    half, below = sum(weights) * QUANTILE, 0.0
     for j, weight in enumerate(weights):
         if weight and below + weight >= half:
             return GRID[j] * float(RATIO ** ((half - below) / weight - 0.5))

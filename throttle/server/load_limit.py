@@ -26,6 +26,9 @@ CALM, BUSY = 0.6, 0.9
 ONSET = 2.0
 """demand in half a second that engages the limit at once"""
 _SECOND = 1_000_000
+Began = tuple[int, int, float]
+"""when; how many were in flight then, the request included; the integral of that number's logarithm until then"""
+_LOG = [0.0, *(log(min(n, 20_000)) for n in range(1, 20_001))]
 
 
 class LoadLimit:
@@ -46,8 +49,9 @@ class LoadLimit:
         self.finished_in_all = 0
         # In flight, and its integral over time.
         self.running = 0
-        self._area = 0
+        self._area = 0.0
         self._last = 0
+        self._compares_from = 0
         # Since the last step.
         self._step_began = 0
         self._finished = 0
@@ -82,27 +86,29 @@ class LoadLimit:
             return False
         return self._measure_demand(now, passed / _SECOND)
 
-    def began(self, now: int) -> int:
+    def began(self, now: int) -> Began:
         """A request is being served. Returns what `ended` must be given."""
-        self._area += self.running * (now - self._last)
+        self._area += _LOG[self.running] * (now - self._last)
         self._last = now
         self.running += 1
-        return self._area
+        return now, self.running, self._area
 
     def left(self, now: int) -> None:
         """One of them is no measure of anything: a stream, a failure."""
-        self._area += self.running * (now - self._last)
+        self._area += _LOG[self.running] * (now - self._last)
         self._last = now
         self.running -= 1
 
-    def ended(self, kind: tuple[object, object], began: int, area: int, now: int) -> bool:
-        """A request has ended that `began` then, and was given `area`. True when `load_max` has changed."""
+    def ended(self, kind: tuple[object, object], began: Began, now: int) -> bool:
+        """A request has ended that was given `began`. True when `load_max` has changed."""
         self.left(now)
-        latency = now - began
+        at, found, area = began
+        latency = now - at
         if latency <= 0:
             return False
-        load = (self._area - area) / latency
-        self.curve.add(kind, load, latency)
+        load = exp((self._area - area) / latency)
+        if at >= self._compares_from:  # of those from before, only the longest are left
+            self.curve.add(kind, found, load, latency)
         self.finished_in_all += 1
         self._finished += 1
         self._latencies += latency
@@ -123,6 +129,7 @@ class LoadLimit:
         slower = curve.residual.found
         if slower:
             curve.doubt()
+            self._compares_from = now
         k = curve.fit(1.8 * max(self._most_running, 1.0))
         aim = log(max(LEAST, 1.25 * k - 0.5))
         here = log(self._target)
@@ -163,6 +170,7 @@ class LoadLimit:
         was, self.engaged = self.engaged, min(max((demand - CALM) / (BUSY - CALM), 0.0), 1.0)
         if was < 0.8 <= self.engaged:
             self.curve.begin_blocks()
+            self._compares_from = now
         return self._say()
 
     def _wide(self) -> int:

@@ -21,7 +21,7 @@ class MeasuredPlace(Place):
     Streams and WebSockets are no measure of the site, and neither are failures and what it does not have.
     """
 
-    __slots__ = ("_area", "_began", "_caller_class", "_clock", "_gate", "_limit", "_scope", "_status")
+    __slots__ = ("_began", "_caller_class", "_clock", "_gate", "_limit", "_scope", "_status")
 
     def __init__(
         self,
@@ -42,8 +42,7 @@ class MeasuredPlace(Place):
         self._caller_class = caller_class
         self._clock = clock
         self._status = 0
-        self._began = int(clock() * MICROSECONDS + 0.5)
-        self._area = limit.began(self._began)
+        self._began = limit.began(int(clock() * MICROSECONDS + 0.5))
 
     def send(self, message: Message) -> Awaitable[None]:
         if message["type"] in STARTS and self._is_held:
@@ -59,7 +58,7 @@ class MeasuredPlace(Place):
             now = int(self._clock() * MICROSECONDS + 0.5)
             if 0 < self._status < 400:
                 kind = (*kind_of(self._scope), self._status), self._caller_class
-                self._gate.ended(kind, self._began, self._area, now)
+                self._gate.ended(kind, self._began, now)
             else:
                 self._limit.left(now)
         super().release()

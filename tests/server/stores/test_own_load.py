@@ -24,7 +24,7 @@ class Said:
     def arrived(self, now: int) -> bool:
         return True
 
-    def ended(self, kind: tuple[object, object], began: int, area: int, now: int) -> bool:
+    def ended(self, kind: tuple[object, object], began: Any, now: int) -> bool:
         return True
 
 

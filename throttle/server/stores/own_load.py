@@ -25,7 +25,7 @@ class Limit(Protocol):
 
     def arrived(self, now: int) -> bool: ...
 
-    def ended(self, kind: tuple[object, object], began: int, area: int, now: int) -> bool: ...
+    def ended(self, kind: tuple[object, object], began: Any, now: int) -> bool: ...
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -63,9 +63,9 @@ class OwnLoad:
         if self.limit.arrived(now):
             self._follow()
 
-    def ended(self, kind: tuple[object, object], began: int, area: int, now: int) -> None:
+    def ended(self, kind: tuple[object, object], began: Any, now: int) -> None:
         """A request that was served has ended; its place is given back besides."""
-        if self.limit.ended(kind, began, area, now):
+        if self.limit.ended(kind, began, now):
             self._follow()
 
     def _follow(self) -> None:
