@@ -187,3 +187,31 @@ def test_the_demo_site_is_started_without_its_throttle_to_be_compared():
 
     sides = load._sides(Namespace(target="demo", compare="demo", is_owned=False))
     assert [(side.target, side.throttled) for side in sides] == [(None, False), (None, True)]
+
+
+def test_the_demo_site_tells_what_runs_and_sleeps_against_its_limits(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("APP_EXAMPLE_DATA", str(tmp_path))
+    assert main(["load", "demo", "--mix", "demo", "--seconds", "2", "--json"]) == 0
+    (ran,) = json.loads(capsys.readouterr().out)["runs"]
+    assert len(ran["counts"]) >= 3
+    assert {(told["load_max"], told["sleeping_max"]) for told in ran["counts"]} == {(15, 10)}
+    assert ran["classes"]["people"]["refused"] == {}
+
+
+def test_a_site_without_the_throttle_counts_what_runs_itself(capsys):
+    import asyncio
+
+    from throttle.cli.demo_site import Counted
+
+    async def run():
+        async def app(scope, receive, send):
+            telling = asyncio.create_task(counted.tell())
+            await asyncio.sleep(0)
+            telling.cancel()
+
+        counted = Counted(app)
+        await counted({"type": "http"}, None, None)
+        return counted.running
+
+    assert asyncio.run(run()) == 0
+    assert capsys.readouterr().out == "counts 1 0 0 0\n"
