@@ -1,6 +1,7 @@
 """The crawlers that wait for answers, on a virtual clock."""
 
 import asyncio
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -49,6 +50,11 @@ def test_a_polite_crawler_reads_robots_first_and_keeps_its_crawl_delay():
     assert [path for _, path in log] == ["/robots.txt", "/a", "/b", "/c"]
     assert log[2][0] - log[1][0] >= 29.9
     assert log[3][0] - log[2][0] >= 29.9
+
+
+def test_several_connections_keep_the_crawl_delay_as_one():
+    log = asked(lambda host: polite_crawl(host, list("abc"), virtual_clock.now, connections=3), [ROBOTS, PAGE])
+    assert [later - earlier >= 29.9 for (earlier, _), (later, _) in pairwise(log[1:])] == [True, True]
 
 
 def test_it_leaves_out_what_is_disallowed():

@@ -73,7 +73,7 @@ def test_whether_the_connection_stays_is_told_by_version_and_field(head, stays):
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabcd\r\n",
-        PLAIN + b"more",
+        PLAIN + b"m",
         CHUNKED + b"more",
         b"HTTP/1.1 204 No Content\r\n\r\nx",
         b"x" * (HEAD_BYTES_MAX + 1),

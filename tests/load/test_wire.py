@@ -85,8 +85,9 @@ def several(replies, paths, *, closes=False):
             connections.append(asyncio.current_task())
             while await reader.readline():
                 await reader.readuntil(b"\r\n\r\n")
-                writer.write(replies.pop(0))
-                if closes:
+                reply = replies.pop(0)
+                writer.write(reply)
+                if closes or not reply:
                     break
             writer.close()
             await writer.wait_closed()
@@ -114,6 +115,13 @@ def test_a_caller_keeps_its_connection():
 def test_a_connection_that_the_site_let_go_of_meanwhile_is_made_anew():
     answers, connections = several([OK, OK, OK], ["/a", "/b", "/c"], closes=True)
     assert ([answer.body for answer in answers], connections) == ([b"hi"] * 3, 3)
+
+
+def test_a_connection_that_ends_just_as_the_next_request_comes_is_made_anew_once():
+    answers, connections = several([OK, b"", OK], ["/a", "/b"])
+    assert ([answer.body for answer in answers], connections) == ([b"hi"] * 2, 2)
+    answers, connections = several([OK, b"", b""], ["/a", "/b"])
+    assert ([answer.failed is not None for answer in answers], connections) == ([False, True], 2)
 
 
 def test_a_connection_is_not_kept_after_an_answer_that_ends_with_it():

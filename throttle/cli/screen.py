@@ -96,8 +96,8 @@ def _moving(report: Report, now: float, seconds: float) -> "Group":
 def _drawn(report: Report, last: int = 0) -> "Table":
     from rich.table import Table
 
-    # Two spaces between columns: all of it fits into 80.
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold underline")
+    # One space between columns: all of it fits into 80.
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold underline")
     for place, column in enumerate(COLUMNS):
         table.add_column(column, justify="left" if place == 0 else "right", no_wrap=True, min_width=len(column))
     for row in report.rows(last):
