@@ -16,6 +16,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -61,7 +62,7 @@ def main() -> None:
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="storm-") as data:
         for site in sites:
-            seconds = given.seconds or SECONDS[site] * (0.4 if given.quick else 1)
+            seconds = given.seconds or SECONDS[site] * (0.33 if given.quick else 1)
             for factor in times:
                 question = Question(site, factor, seconds, rounds, Path(data), given)
                 found[f"{site} × {factor:g}"] = question.answer()
@@ -133,7 +134,9 @@ class Question:
             rows[name] = {
                 "success": median(one[name].success for one in rounds),
                 "ratio": median(one[name].p95 / one["alone"].p95 for one in rounds),
-                "onset_ratio": median(one[name].onset_p95 / one["alone"].p95 for one in rounds),
+                "onset_ratio": median_of(
+                    one[name].onset_p95 / one["alone"].p95 for one in rounds if one[name].onset_p95
+                ),
                 "goodput": median(one[name].goodput for one in rounds),
                 "goodput_to_best": median(one[name].goodput / max(one[best].goodput, 1e-9) for one in rounds),
                 "ratios": [round(one[name].p95 / one["alone"].p95, 2) for one in rounds],
@@ -163,6 +166,12 @@ class Question:
         ]
 
 
+def median_of(values: Iterable[float]) -> float | None:
+    """None of none: few people come in three seconds."""
+    told = list(values)
+    return median(told) if told else None
+
+
 def verdict(is_met: bool, what: str) -> str:
     return f"{'hit' if is_met else 'MISSED'}: {what}"
 
@@ -173,7 +182,7 @@ def show(name: str, one: dict[str, Any]) -> None:
             subject,
             f"{100 * row['success']:.1f} %",
             f"{row['ratio']:.1f}",
-            f"{row['onset_ratio']:.1f}",
+            "-" if row["onset_ratio"] is None else f"{row['onset_ratio']:.1f}",
             f"{row['goodput']:.1f}",
             " ".join(map(str, row["ratios"])),
         ]

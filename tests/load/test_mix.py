@@ -1,8 +1,10 @@
 """Mixes: what they may say, what is said of those that may not, and those that come along."""
 
 import csv
+import re
 import tomllib
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -73,6 +75,12 @@ def test_a_file_that_is_not_there_or_no_toml_is_one_line(tmp_path):
     (tmp_path / "broken.toml").write_text("[who")
     with pytest.raises(MixError, match="no TOML"):
         read_mix(str(tmp_path / "broken.toml"))
+
+
+def test_the_mix_of_the_readme_is_one():
+    text = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    (told,) = (block for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "[who.people]" in block)
+    assert {group.kind for group in read(told).groups} == {"people", "robots", "greedy", "polite"}
 
 
 def test_a_site_is_told_by_paths_and_by_links():
