@@ -16,7 +16,6 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -131,6 +130,7 @@ class Question:
         rows = {}
         best = names[-1]
         for name in names:
+            onsets = [one[name].onset_p95 / one["alone"].p95 for one in rounds if one[name].onset_p95]
             rows[name] = {
                 "success": median(one[name].success for one in rounds),
                 "ratio": median(one[name].p95 / one["alone"].p95 for one in rounds),
@@ -164,12 +164,6 @@ class Question:
                 f"auto, machines {100 * auto['goodput_to_best']:.0f} % of the best fixed limit's (bar: 85)",
             ),
         ]
-
-
-def median_of(values: Iterable[float]) -> float | None:
-    """None of none: few people come in three seconds."""
-    told = list(values)
-    return median(told) if told else None
 
 
 def verdict(is_met: bool, what: str) -> str:
