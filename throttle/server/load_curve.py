@@ -15,6 +15,7 @@ RATIO = 1.27
 GRID = tuple(LEAST_K * RATIO**j for j in range(32))
 """candidates for the number; to 1,157"""
 _PLACES = range(len(GRID))
+_NOTHING = [0.0] * len(GRID)
 KNEE = 6.0
 
 BIN = 0.1
@@ -22,14 +23,19 @@ BIN = 0.1
 BINS = 82
 BLOCK = 64
 """requests of one kind that are compared with each other"""
-LEAST_BLOCK = 8
-MEMORY = 600
+LEAST_BLOCK = 12
+"""that counts before it is full"""
+MEMORY = 1000
 """requests over which evidence is kept where latencies scatter by 0.4; more where they scatter more"""
-LEAST_MEMORY, MOST_MEMORY = 400, 3000
+LEAST_MEMORY, MOST_MEMORY = 400, 5000
 KINDS = 64
+EACH = 16
+"""below it, each number found in flight is a group of its own"""
+COSTS = 200
+"""requests over which the mean cost is taken"""
 DEPENDENT = 0.5
 """what a request's evidence counts for: those that overlap are not independent"""
-PRIOR_DEVIATION = 1.0
+PRIOR_DEVIATION = 0.8
 QUANTILE = 0.5
 
 
@@ -42,30 +48,32 @@ def slowdown(load: float, k: float) -> float:
 
 
 _SLOWER = [[log(slowdown(exp((b + 0.5) * BIN), k)) for k in GRID] for b in range(BINS)]
+_TIMES = [[exp(slower) for slower in curve] for curve in _SLOWER]
 
 
 def bin_of(load: float) -> int:
-    """The place of a mean number in flight, which is at least 1, the request itself."""
-    return min(int(log(load) / BIN), BINS - 1) if load > 1.0 else 0
+    """The place of the logarithm of a number in flight, which is at least 1, the request itself."""
+    place = int(load / BIN)
+    return place if place < BINS else BINS - 1
 
 
 class Group:
     """Requests of a block that found the same number in flight."""
 
-    __slots__ = ("count", "met", "total")
+    __slots__ = ("count", "load", "total")
 
     def __init__(self) -> None:
         self.count = 0
         self.total = 0.0
         """of their latencies' logarithms"""
-        self.met: dict[int, int] = {}
-        """how many met which number on average, over their lives"""
+        self.load = 0.0
+        """the sum of the logarithms of what they met"""
 
 
 class Block:
     """The last requests of one kind, by the number in flight that they found."""
 
-    __slots__ = ("cost", "count", "groups", "known", "squares", "total")
+    __slots__ = ("_deviations", "_read_at", "cost", "count", "groups", "known", "squares", "total")
 
     def __init__(self) -> None:
         self.groups: dict[int, Group] = {}
@@ -76,8 +84,10 @@ class Block:
         """the logarithm of what such a request takes alone, as last known"""
         self.known = 0
         """requests on which that rests"""
+        self._deviations: list[float] = _NOTHING
+        self._read_at = 0
 
-    def add(self, found: int, met: int, latency: float) -> None:
+    def add(self, found: int, load: float, latency: float) -> None:
         self.count += 1
         self.total += latency
         self.squares += latency * latency
@@ -85,33 +95,36 @@ class Block:
             group = self.groups[found] = Group()
         group.count += 1
         group.total += latency
-        group.met[met] = group.met.get(met, 0) + 1
+        group.load += load
 
     def clear(self) -> None:
         self.groups = {}
         self.count = 0
         self.total = self.squares = 0.0
+        self._read_at = 0
+
+    def read(self) -> tuple[list[float], int]:
+        """The deviations of a block that is not full, and of how many requests: those of some time ago may do."""
+        if self.count >= 1.6 * self._read_at:
+            self._deviations, self._read_at = self.deviations(), self.count
+        return self._deviations, self._read_at
 
     def deviations(self) -> list[float]:
         """The sum of squared deviations from the curve, for each `k`."""
         count, total = self.count, self.total
         if len(self.groups) == 1:  # all found the same number: nothing tells one k from another
             return [self.squares - total * total / count] * len(GRID)
-        groups = self.groups.values()
-        within = self.squares - sum(group.total * group.total / group.count for group in groups)
-        rows = [(group.total, group.count, [(_SLOWER[b], n) for b, n in group.met.items()]) for group in groups]
-        found: list[float] = []
-        for j in _PLACES:
-            between, off = within, total
-            for latencies, number, met in rows:
-                slower = 0.0
-                for curve, n in met:
-                    slower += curve[j] * n
-                left = latencies - slower
-                between += left * left / number
-                off -= slower
-            found.append(between - off * off / count)
-        return found
+        # Of a group all but its mean deviates alike, whatever k is.
+        within = self.squares
+        found, off = _NOTHING, _NOTHING
+        for group in self.groups.values():
+            number = group.count
+            mean = group.total / number
+            within -= number * mean * mean
+            curve = _SLOWER[bin_of(group.load / number)]
+            found = [sums + number * (mean - slower) ** 2 for sums, slower in zip(found, curve, strict=True)]
+            off = [sums + number * slower for sums, slower in zip(off, curve, strict=True)]
+        return [within + sums - (total - slower) ** 2 / count for sums, slower in zip(found, off, strict=True)]
 
 
 class LoadCurve:
@@ -127,31 +140,36 @@ class LoadCurve:
         self._place = min(_PLACES, key=lambda j: abs(log(GRID[j] / expected)))
         self.unimpeded = 0.0
         """what a request takes alone, on average, in the units of `add`"""
-        self._costs = 0.0
+        self._costs = 0
         self.residual = Residual()
 
     def add(self, kind: tuple[object, object], found: int, load: float, latency: float) -> None:
-        """A request has ended that took `latency`, found `found` in flight and met `load` on average, itself included.
+        """A request has ended that took `latency` and found `found` in flight, itself included.
+
+        `load`: the logarithm of the number that it met, over its life on average.
 
         `kind`: what costs alike, and a class of few kinds; where there are too many, only the class is told apart.
         """
-        block = self._kinds.get(kind)
-        if block is None:
-            if len(self._kinds) >= KINDS:
-                kind = None, kind[1]
-            block = self._kinds.setdefault(kind, Block())
+        block = self._kinds.get(kind) or self._block_of(kind)
         place = bin_of(load)
         logarithm = log(latency)
-        block.add(bin_of(found), place, logarithm)
+        block.add(found if found < EACH else int(log(found) / BIN), load, logarithm)
         alone = logarithm - _SLOWER[place][self._place]
         if block.known:
             self.residual.add(alone - block.cost)
-        block.known = min(block.known + 1, BLOCK)
+        if block.known < BLOCK:
+            block.known += 1
         block.cost += (alone - block.cost) / block.known
-        self._costs = min(self._costs + 1.0, 200.0)
-        self.unimpeded += (latency * exp(alone - logarithm) - self.unimpeded) / self._costs
-        if block.count >= BLOCK:
+        if self._costs < COSTS:
+            self._costs += 1
+        self.unimpeded += (latency / _TIMES[place][self._place] - self.unimpeded) / self._costs
+        if block.count == BLOCK:
             self._fold(block)
+
+    def _block_of(self, kind: tuple[object, object]) -> Block:
+        if len(self._kinds) >= KINDS:
+            kind = None, kind[1]
+        return self._kinds.setdefault(kind, Block())
 
     def _fold(self, block: Block) -> None:
         """A block has ended: what it says of `k` is kept, the rest is forgotten."""
@@ -175,9 +193,9 @@ class LoadCurve:
         deviations, freedom = self._deviations, self._freedom
         for block in self._kinds.values():
             if block.count >= LEAST_BLOCK:
-                found = block.deviations()
+                found, count = block.read()
                 deviations = [old + new for old, new in zip(deviations, found, strict=True)]
-                freedom += block.count - 1
+                freedom += count - 1
         least = min(deviations)
         scale = DEPENDENT / (2 * self._variance(deviations, freedom))
         weights = [

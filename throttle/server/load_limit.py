@@ -23,6 +23,8 @@ MOST_STEP = 0.3
 """of the number's logarithm, in one step"""
 CALM, BUSY = 0.6, 0.9
 """demand as a part of what the site can do: below the one the limit is wide, above the other it is the number found"""
+PROBE_STEPS = 10
+"""between two looks at how fast the site is with fewer in flight, if too few have been seen of that"""
 ONSET = 2.0
 """demand in half a second that engages the limit at once"""
 _SECOND = 1_000_000
@@ -57,7 +59,8 @@ class LoadLimit:
         self._finished = 0
         self._latencies = 0
         self._low = self._counted = 0.0
-        self._probe_until = 0
+        self._is_low = 0.0
+        self._probe_until = self._since_probe = 0
         self._most_running = 0.0
         # Demand.
         self._arrived = 0
@@ -81,6 +84,9 @@ class LoadLimit:
     def arrived(self, now: int) -> bool:
         """A request has come, whatever becomes of it. True when `load_max` has changed."""
         self._arrived += 1
+        if self._probe_until and now >= self._probe_until:
+            self._probe_until = 0
+            return self._say()
         passed = now - self._half_began
         if passed < _SECOND // 2:
             return False
@@ -106,15 +112,15 @@ class LoadLimit:
         latency = now - at
         if latency <= 0:
             return False
-        load = exp((self._area - area) / latency)
+        load = (self._area - area) / latency
         if at >= self._compares_from:  # of those from before, only the longest are left
             self.curve.add(kind, found, load, latency)
         self.finished_in_all += 1
         self._finished += 1
         self._latencies += latency
-        self._most_running = max(self._most_running, load)
+        self._most_running = max(self._most_running, found)
         self._counted += 1
-        self._low += load <= 0.8 * self._target
+        self._low += load <= self._is_low
         if self._finished < STEP_REQUESTS and not (self.curve.residual.found and self._finished >= 5):
             return False
         return self._is_time(now) and self._step(now)
@@ -138,12 +144,16 @@ class LoadLimit:
             move = min(move, log(0.7))
         if move < 0 or self.was_full:
             self._target = min(max(exp(here + move), LEAST), MOST)
+        self._is_low = log(0.8 * self._target)
         mean_latency = self._latencies / self._finished
+        self._since_probe += 1
+        is_unknown = self._low < 0.04 * self._counted and self._since_probe >= PROBE_STEPS
         self._probe_until = 0
-        if self.engaged >= 1 and self._target >= 4 and self._low < 0.04 * self._counted:
+        if is_unknown and self.engaged >= 1 and self._target >= 4:
             self._probe_until = now + int(1.5 * mean_latency)
-        self._low *= 0.8
-        self._counted *= 0.8
+            self._since_probe = 0
+        self._low *= 0.96
+        self._counted *= 0.96
         self._most_running *= 0.9
         self._rounding = self._random()  # up or down for a whole step: that contrast tells one limit from another
         self._step_began = now
@@ -155,8 +165,6 @@ class LoadLimit:
         """What is asked for, as a part of what the site can do."""
         rate = self._arrived / seconds
         arrived, self._arrived, self._half_began = self._arrived, 0, now
-        if self._probe_until and now >= self._probe_until:
-            self._probe_until = -1
         alone = self.curve.unimpeded / _SECOND
         if alone <= 0:
             return self._say()
@@ -179,7 +187,7 @@ class LoadLimit:
     def _say(self) -> bool:
         """Put the number in whole requests. True when that is another than before."""
         number = self._target
-        if self._probe_until > 0:
+        if self._probe_until:
             number *= 0.6
         elif self.engaged < 1:
             number += (self._wide() - number) * (1 - self.engaged)
