@@ -134,9 +134,7 @@ class Question:
             rows[name] = {
                 "success": median(one[name].success for one in rounds),
                 "ratio": median(one[name].p95 / one["alone"].p95 for one in rounds),
-                "onset_ratio": median_of(
-                    one[name].onset_p95 / one["alone"].p95 for one in rounds if one[name].onset_p95
-                ),
+                "onset_ratio": median(onsets) if onsets else None,
                 "goodput": median(one[name].goodput for one in rounds),
                 "goodput_to_best": median(one[name].goodput / max(one[best].goodput, 1e-9) for one in rounds),
                 "ratios": [round(one[name].p95 / one["alone"].p95, 2) for one in rounds],

@@ -58,6 +58,8 @@ class _BothAttempts:
         if self.error is not None:
             self.give_back()
             raise self.error
+        if self.response.is_closed:  # made with its content, by a mock or a cache: nobody will close its body
+            self.give_back()
         return self.response
 
     def give_back(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import TypedDict
+from typing import TypedDict, Unpack
 
 from throttle.client.events import Event
 from throttle.client.host import Politeness
@@ -59,16 +59,11 @@ class Settings(TypedDict, total=False):
 SETTINGS = frozenset(Settings.__annotations__)
 
 
-def table_of_hosts(hosts: Hosts | None, settings: Settings) -> Hosts:
-    """`hosts`, a table that several clients share, or a new one made from the settings."""
-    if hosts is not None:
-        if settings:
-            raise TypeError(f"{', '.join(sorted(settings))}: set these where the shared table of hosts is made")
-        return hosts
-    return polite_hosts(settings)
-
-
-def polite_hosts(settings: Settings) -> Hosts:
+def polite_hosts(**settings: Unpack[Settings]) -> Hosts:
+    """A table of hosts for several clients to share, in any thread: what one is told, all obey."""
+    unknown = settings.keys() - SETTINGS
+    if unknown:
+        raise TypeError(f"unknown: {', '.join(sorted(unknown))}; known are {', '.join(sorted(SETTINGS))}")
     random = settings.get("random") or Random()
     seek = settings.get("pace") or partial(_seeking, random)
     per_host = settings.get("per_host") or {}
@@ -81,6 +76,15 @@ def polite_hosts(settings: Settings) -> Hosts:
         on_event=settings.get("on_event"),
         random=random,
     )
+
+
+def given_or_new(hosts: Hosts | None, settings: Settings) -> Hosts:
+    """An adapter's table: the shared one that it was given, or its own."""
+    if hosts is None:
+        return polite_hosts(**settings)
+    if settings:
+        raise TypeError(f"{', '.join(sorted(settings))}: set these where the shared table of hosts is made")
+    return hosts
 
 
 def _seeking(random: Random, rates: Rates) -> Pace:

@@ -15,7 +15,7 @@ from throttle.client.hosts import Hosts
 from throttle.client.httpx_attempt import AsyncHttpxAttempt, HttpxAttempt, Library
 from throttle.client.pools import Origin, Pools
 from throttle.client.proxies import EnvironmentProxies
-from throttle.client.settings import SETTINGS, Settings, table_of_hosts
+from throttle.client.settings import SETTINGS, Settings, given_or_new
 
 POOLS_MAX = 500  # idle ones; each may keep a socket, and a process may have 1,024 by default
 KEEPALIVE_SECONDS = 5.0  # httpx's own
@@ -82,7 +82,7 @@ class BothTransports:
         if transport is not None and inner:
             raise TypeError(f"{', '.join(sorted(inner))}: give these to what `transport` makes, it makes every pool")
         limits = inner.get("limits")
-        self.hosts = table_of_hosts(hosts, settings)
+        self.hosts = given_or_new(hosts, settings)
         self.clock = clock
         self.pools: Pools[Any] = Pools(
             (lambda origin: transport())
