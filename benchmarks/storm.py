@@ -7,7 +7,7 @@
 
 Sites: cheap (5 ms a page), dear (100 ms), mixed (nine cheap to one dear), demo. The crowd: so many times what the bare
 site can serve, of it 2 % by people, the rest by crawlers and bots in two thousand addresses. Each round runs the people
-alone at the bare site, then each subject, in turning order; ratios are within a round, and the medians of the rounds
+alone at the bare site, each subject in turning order, and the people alone again; ratios are within a round, and the medians of the rounds
 are told. Site and crowd have a core each. Exit code 1 when a bar for ours is missed. Makes .venv-peers first.
 """
 
@@ -95,6 +95,9 @@ class Question:
             turned = subjects[number % len(subjects) :] + subjects[: number % len(subjects)]
             alone = self._run(BARE, number, machines=False)
             runs = {subject.name: self._run(subject, number) for subject in turned}
+            after = self._run(BARE, number, machines=False)
+            # Before and after: the machine's own speed may change within a round.
+            alone = alone._replace(p95=(alone.p95 + after.p95) / 2)
             rounds.append({"alone": alone, **{s.name: runs[s.name] for s in subjects}})
         return self._told(rounds, capacities[0], [s.name for s in subjects])
 

@@ -53,10 +53,12 @@ def ours(load_max: int | str, preset: str = "connotea") -> Subject:
 
 
 class Result(NamedTuple):
-    """Of one run; seconds, shares and requests a second, after the onset."""
+    """Of one run; seconds, shares and requests a second, after the onset where nothing else is said."""
 
     success: float
-    """of people: served by offered"""
+    """of people: served by offered, from the start"""
+    late_success: float
+    """the same, after the onset"""
     p95: float
     """of people, who was not served counting as `TIMEOUT_SECONDS`"""
     onset_p95: float
@@ -137,8 +139,8 @@ def served(site: str, subject: Subject, data: Path) -> Iterator[tuple[Wire, Plac
         yield wire, run_fast(prepared()), running.counts  # type: ignore[misc]
 
 
-def measure(site: str, subject: Subject, mix: Mix, data: Path, seed: int) -> Result:
-    """One run of the crowd."""
+def measure(site: str, subject: Subject, mix: Mix, data: Path, seed: int, *, onset: float = ONSET_SECONDS) -> Result:
+    """One run of the crowd; what comes in the first `onset` seconds is told apart."""
     report = report_for(mix)
     with served(site, subject, data) as (wire, places, counts):
         gc.collect()
@@ -152,13 +154,15 @@ def measure(site: str, subject: Subject, mix: Mix, data: Path, seed: int) -> Res
         time.sleep(0.6)  # two tellings of the site's counts
         left = since(counts, began)[-1] if counts else None  # type: ignore[arg-type]
         gc.unfreeze()
-    return result_of(report, mix, used, (left.load, left.sleeping) if left else (0, 0))
+    return result_of(report, mix, used, (left.load, left.sleeping) if left else (0, 0), onset)
 
 
-def result_of(report: Report, mix: Mix, crowd_cpu: float, left: tuple[int, int]) -> Result:
+def result_of(
+    report: Report, mix: Mix, crowd_cpu: float, left: tuple[int, int], onset: float = ONSET_SECONDS
+) -> Result:
     people = report.tallies["people"]
     seconds = mix.seconds
-    onset = min(ONSET_SECONDS, seconds / 3)
+    onset = min(onset, seconds / 2)
 
     def waited(start: float, end: float) -> list[float]:
         served = people.latencies_between(start, end)
@@ -170,6 +174,7 @@ def result_of(report: Report, mix: Mix, crowd_cpu: float, left: tuple[int, int])
     in_time = sum(len(tally.latencies_between(onset, seconds)) for tally in machines)
     return Result(
         success=people.served / max(1, people.offered),
+        late_success=len(people.latencies_between(onset, seconds)) / max(1, len(late)),
         p95=percentile(late, 0.95) or 0.0,
         onset_p95=percentile(waited(0.0, onset), 0.95) or 0.0,
         goodput=in_time / (seconds - onset),
