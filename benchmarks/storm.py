@@ -7,8 +7,9 @@
 
 Sites: cheap (5 ms a page), dear (100 ms), mixed (nine cheap to one dear), demo. The crowd: so many times what the bare
 site can serve, of it 2 % by people, the rest by crawlers and bots in two thousand addresses. Each round runs the people
-alone at the bare site, each subject in turning order, and the people alone again; ratios are within a round, and the medians of the rounds
-are told. Site and crowd have a core each. Exit code 1 when a bar for ours is missed. Makes .venv-peers first.
+alone at the bare site, each subject in turning order, and the people alone again; ratios are within a round, and the
+medians of the rounds are told. Site and crowd have a core each. Exit code 1 when a bar for ours is missed. Makes
+.venv-peers first.
 """
 
 import argparse
