@@ -77,10 +77,11 @@ def test_addresses_are_spread_over_as_many_networks_as_told():
 def test_a_browser_asks_once_for_each_file_that_its_page_loads():
     page = b"""<link rel="stylesheet" href="/static/a.css"><link href="/static/a.css" rel=x>
         <link rel="icon" href="/static/b.svg"><link href="//elsewhere.example/c.css"><a href="/static/d.css">d</a>
-        <script defer src="/e.js"></script><img alt="" src="/f.png"><img src="https://elsewhere.example/g.png">"""
+        <script defer src="/e.js?v=1&amp;w=2"></script><img src="/x y.png">
+        <img src="/a\r\nHost: b.png"><img alt="" src="/f.png"><img src="https://elsewhere.example/g.png">"""
     ask = Ask(0, Caller("people", "127.16.0.1", "a browser"), "/")
     files = list(files_of(ask, page, 3.5))
-    assert [file.path for file in files] == ["/static/a.css", "/static/b.svg", "/e.js", "/f.png"]
+    assert [file.path for file in files] == ["/static/a.css", "/static/b.svg", "/e.js?v=1&w=2", "/f.png"]
     assert {(file.at, file.caller.kind, file.caller.address) for file in files} == {(3.5, FILES, "127.16.0.1")}
 
 

@@ -4,6 +4,7 @@ What keeps to a plan whatever is answered is here. What waits for an answer befo
 """
 
 import heapq
+import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,7 +21,10 @@ FILES = "their files"
 THINK_LEAST = 2.0
 """seconds; nobody reads faster, so nobody meets a limit of 10 pages in 15 s"""
 
-_PARTS = re.compile(rb'<(?:link|script|img)\b[^>]*?\b(?:href|src)="(/(?!/)[^"?#]+\.[A-Za-z0-9]{1,5})"')
+_PARTS = re.compile(
+    rb'<(?:link|script|img)\b[^>]{0,1000}?\b(?:href|src)="'
+    rb'(/(?!/)(?:(?!["?#])[!-~])+\.[A-Za-z0-9]{1,5}(?:\?(?:(?!["#])[!-~])*)?)"'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,4 +99,4 @@ def files_of(ask: Ask, page: bytes, at: float) -> Iterator[Ask]:
     """The files that a page asks for, as a browser with an empty cache loads them."""
     caller = replace(ask.caller, kind=FILES)
     for path in dict.fromkeys(_PARTS.findall(page)):
-        yield Ask(at, caller, path.decode("latin-1"))
+        yield Ask(at, caller, html.unescape(path.decode("ascii")))

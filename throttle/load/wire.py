@@ -67,10 +67,7 @@ class Wire:
             connection = await self._connect(caller)
         except OSError as error:
             return Answer(failed=f"no connection: {error.strerror or error}")
-        try:
-            return await self._exchange(connection, request, caller)
-        except ConnectionError as error:
-            return Answer(failed=f"broken off: {error}")
+        return await self._exchange(connection, request, caller)
 
     def close(self) -> None:
         """Let go of all idle connections."""
@@ -82,6 +79,7 @@ class Wire:
     async def _exchange(
         self, connection: "_Connection", request: bytes, caller: Caller, *, is_new: bool = True
     ) -> Answer:
+        """Raises ConnectionError only for a connection that is not new, where nothing of an answer has come."""
         is_whole = False
         try:
             reader = await connection.exchange(request)
