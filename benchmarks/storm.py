@@ -87,6 +87,7 @@ class Question:
 
         capacities = [capacity(self.site, self.data)]
         self.rate = self.factor * capacities[0]
+        print(f"{self.site} × {self.factor:g}: {self.rate:.0f} requests a second", file=sys.stderr)
         best = self._best_fixed()
         peers = [] if self.given.no_peers else [Subject("slowapi", "slowapi"), Subject("limits", "limits")]
         subjects = [BARE, *peers, Subject("semaphore, 15", "semaphore"), ours(15), ours("auto"), ours(best)]
