@@ -116,3 +116,26 @@ def test_an_unforeseen_error_is_not_swallowed():
 
     with pytest.raises(ExceptionGroup):
         run(broken, [Ask(0, PERSON, "/")])
+
+
+def test_what_would_begin_while_the_run_is_cancelled_does_not():
+    page = Answer(b'<link href="/static/a.css">')
+    started = []
+
+    async def cancelled():
+        async def send(caller, path):
+            started.append(path)
+            try:
+                await asyncio.sleep(9)
+            except asyncio.CancelledError:
+                return page  # the answer came at the same moment
+            return page
+
+        work = asyncio.create_task(Clockwork(send, Report()).run([Ask(0, PERSON, "/", loads_files=True)], seconds=30))
+        await asyncio.sleep(1)
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        return work.cancelled()
+
+    assert virtual_clock.run(cancelled())
+    assert started == ["/"]

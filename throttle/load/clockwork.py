@@ -4,8 +4,7 @@ Knows no socket: `send` asks and answers. Time is the running loop's unless give
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
 
 from throttle.load.answer import Answer
 from throttle.load.crawls import Crawl
@@ -59,7 +58,7 @@ class Clockwork:
             for ask in plan:
                 await self._until(ask.at)
                 self._report.late.append(max(0.0, self._now() - ask.at))
-                self._begin(self._one(ask))
+                self._begin(ask)
             await self._until(seconds)
             for task in following:
                 task.cancel()
@@ -75,8 +74,13 @@ class Clockwork:
     async def _until(self, at: float) -> None:
         await asyncio.sleep(max(0.0, at - self._now()))
 
-    def _begin(self, work: Coroutine[Any, Any, Answer]) -> asyncio.Task[Answer]:
-        task = self._tasks.create_task(work)
+    def _begin(self, ask: Ask) -> asyncio.Task[Answer]:
+        work = self._one(ask)
+        try:
+            task = self._tasks.create_task(work)
+        except RuntimeError:  # the run was cancelled just now, and so is whoever begins something more
+            work.close()
+            raise asyncio.CancelledError from None
         self._requests.add(task)
         task.add_done_callback(self._requests.discard)
         return task
@@ -94,13 +98,13 @@ class Clockwork:
         self._report.count(kind, answer, now - ask.at, ask.at)
         if ask.loads_files and answer.is_served:
             for file in files_of(ask, answer.body, now):
-                self._begin(self._one(file))
+                self._begin(file)
         return answer
 
     async def _follow(self, begin: float, caller: Caller, crawl: Crawl) -> None:
         async def get(path: str) -> Answer:
             # Shielded: at the end the crawl is cancelled, and what it asked for last may still be answered.
-            return await asyncio.shield(self._begin(self._one(Ask(self._now(), caller, path))))
+            return await asyncio.shield(self._begin(Ask(self._now(), caller, path)))
 
         await self._until(begin)
         await crawl(get)
