@@ -29,7 +29,7 @@ def enter() -> None:
 
 def _make(python: Path) -> None:
     uv = shutil.which("uv")
-    needed = ["-e", str(ROOT), "-r", str(REQUIREMENTS)]
+    needed = ["-e", f"{ROOT}[demo]", "-r", str(REQUIREMENTS)]
     if uv is not None:
         commands = [
             [uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(PEERS)],

@@ -31,7 +31,7 @@ from throttle.server.held_receive import HeldReceive
 from throttle.server.load_limit import LoadLimit, usable_cores
 from throttle.server.measured_place import MeasuredPlace
 from throttle.server.place import Place
-from throttle.server.policy import AUTO, LOAD_DEFER
+from throttle.server.policy import AUTO, LOAD_DEFER, Limits
 from throttle.server.processes import warn_of_several
 from throttle.server.refusal import PAUSED, Field, Refusal, refusal_of
 from throttle.server.refusal_log import RefusalLog
@@ -135,6 +135,21 @@ class ThrottleMiddleware:
     def who(self, scope: Scope) -> Who:
         """Who asks, and what decided: for a request that is being served or refused, wherever its scope is."""
         return self._book.who(scope)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits in force, but for paths that have their own."""
+        return self._book.settings.limits
+
+    @property
+    def load(self) -> int:
+        """Requests running now, as far as this process knows."""
+        return self._gate.load
+
+    @property
+    def sleeping(self) -> int:
+        """Requests waiting for room now."""
+        return self._gate.sleeping
 
     @property
     def is_enforced(self) -> bool:
