@@ -8,7 +8,7 @@ Growth that is even in time and a cut at each refusal lead to equal shares: who 
 # What a refusal leaves of the rate.
 CUT = 0.55
 # Requests a second that are added each second. Above FAST more, since a refusal is a small share there; below SLOW
-# less, since it is a large one. In any case GROWTH_SHARE of the rate: a host that refuses at random must not end it all.
+# less, since it is a large one. In any case GROWTH_SHARE of the rate: a host that refuses at random must not end it.
 GROWTH, FAST, SLOW, GROWTH_SHARE = 0.13, 4.0, 2.0, 0.015
 # A limit that moved refuses once and again at once; one bucket explains so many refusals thereafter.
 AGREED = 3
