@@ -201,7 +201,7 @@ class Host:
         if answer.quota is not None:
             rest = self.pace.told(now, answer.quota, self.in_flight.count - 1)
             if rest > 0.0:
-                self.breaker.rest(now + rest)
+                self._rest(now, rest)
         self._obey_pace(now)
         return ending
 
@@ -263,6 +263,7 @@ class Host:
     def _dropped(self, place: Place, answer: Answer) -> None:
         now, told = answer.at, answer.retry_after
         self._drops += 1
+        self._tell(Dropped(self.name, now, _name(answer.status), answer.retry_after))
         if told is not None:
             told += self.random.uniform(0.0, min(TOLD_JITTER * told, TOLD_JITTER_MAX))
         if place.is_scout:
@@ -270,17 +271,22 @@ class Host:
         if place.sent_at <= self._cut_at:
             # It left before the cut: old news, but a longer wait told is still a wait told.
             if told is not None and self.breaker.is_resting:
-                self.breaker.rest(now + told)
+                self._rest(now, told)
             return
         self._cut_at = now
         self._drops_in_a_row += 1
         seconds = self.pace.dropped(now, place.sent_at, place.height, told, self._drops_in_a_row)
-        self.breaker.rest(now + seconds)
+        self._rest(now, seconds)
         self.bucket.drain(now)
-        self._tell(Dropped(self.name, now, _name(answer.status), answer.retry_after))
-        self._tell(Rested(self.name, now, seconds))
         if not self.has_served and self._drops_in_a_row >= self.politeness.wall_after:
             self.stop(now, f"{self._drops_in_a_row} refusals in a row and nothing ever served")
+
+    def _rest(self, now: float, seconds: float) -> None:
+        """Told when it is news: nothing rested, or not for so long."""
+        until = self.breaker.rest_until if self.breaker.is_resting else now
+        self.breaker.rest(now + seconds)
+        if self.breaker.rest_until > until:
+            self._tell(Rested(self.name, now, seconds))
 
     def _block_reason(self, answer: Answer) -> str | None:
         if isinstance(answer.status, Failure):
