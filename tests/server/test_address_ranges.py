@@ -217,8 +217,8 @@ def test_a_directory_that_is_gone_leaves_what_was_read_and_the_log_is_told_once(
 def test_a_list_that_can_not_be_looked_at_takes_no_other_away_and_the_log_is_told_once(
     directory: Directory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    directory.write("bingbot.json", '["192.0.2.0/24"]')
-    directory.write("applebot.json", '["198.51.100.0/24"]')
+    for name, network in (("bingbot", "192.0.2.0/24"), ("applebot", "198.51.100.0/24")):
+        directory.write(f"{name}.json", network)
     directory.files.look()
     (directory.path / "applebot.json").unlink()
     (directory.path / "applebot.json").symlink_to("applebot.json")  # a link in a circle
