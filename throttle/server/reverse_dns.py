@@ -7,9 +7,10 @@ operator's, and resolve back. No name is looked up but an operator's, so nobody 
 import asyncio
 import re
 import socket
+import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Protocol
 
 from throttle.server.address import packed_address
@@ -17,6 +18,8 @@ from throttle.server.crawler_operators import Operator
 from throttle.server.evidence import Finding
 
 WORKERS = 4
+THREADS = 16
+"""of the system's resolver; more than workers, who go on when they have given up a question that hangs"""
 QUEUED = 256
 SECONDS = 2.0
 """for both look-ups of one address, together"""
@@ -37,13 +40,14 @@ class Resolver(Protocol):
 
 
 class SystemResolver:
-    """The machine's own resolver, in threads of its own: a resolver that hangs must not hold up anybody else."""
+    """The machine's own resolver, in threads of its own: one that hangs holds up nobody else, nor the process's end.
+
+    (So no pool: Python waits for the threads of one as it ends, and an address's zone may be such that its name takes
+    half a minute not to come.)
+    """
 
     def __init__(self) -> None:
-        self._threads = self._new_threads()
-
-    def _new_threads(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(WORKERS, thread_name_prefix="throttle-dns")  # started when there is a question
+        self._free = threading.BoundedSemaphore(THREADS)
 
     async def names(self, address: str) -> Sequence[str]:
         return await self._asked(_names, address)
@@ -52,12 +56,35 @@ class SystemResolver:
         return await self._asked(_addresses, name)
 
     async def _asked(self, question: Callable[[str], list[str]], text: str) -> list[str]:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, question, text)
+        if not self._free.acquire(blocking=False):
+            raise OSError(f"{THREADS} questions still wait for an answer")
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[list[str]] = loop.create_future()
 
-    def close(self) -> None:
-        """Wait for no answer. It may be asked again: a site may be started anew."""
-        threads, self._threads = self._threads, self._new_threads()
-        threads.shutdown(wait=False, cancel_futures=True)
+        def ask() -> None:
+            try:
+                found: list[str] | Exception = question(text)
+            except Exception as error:
+                found = error
+            self._free.release()
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
+                loop.call_soon_threadsafe(_settle, answer, found)
+
+        try:
+            threading.Thread(target=ask, name="throttle-dns", daemon=True).start()
+        except RuntimeError as error:  # the machine has no thread to give
+            self._free.release()
+            raise OSError(str(error)) from error
+        return await answer
+
+
+def _settle(answer: asyncio.Future[list[str]], found: list[str] | Exception) -> None:
+    if answer.done():  # given up
+        return
+    if isinstance(found, Exception):
+        answer.set_exception(found)
+    else:
+        answer.set_result(found)
 
 
 _NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
