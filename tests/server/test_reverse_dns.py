@@ -172,13 +172,26 @@ async def test_a_resolver_that_hangs_is_given_up_after_two_seconds() -> None:
 async def test_a_flood_is_asked_about_by_few_at_a_time_and_the_queue_ends_somewhere() -> None:
     zones = Zones()
     answers = Answers(zones)
-    taken = [answers.dns.ask(GOOGLE, f"2001:db8::{number:x}") for number in range(10_000)]
+    taken = [answers.dns.ask(GOOGLE, f"2001:db8:{number:x}::1") for number in range(10_000)]
     assert sum(taken) == QUEUED
-    assert answers.dns.ask(GOOGLE, "2001:db8::0")  # waits already
+    assert answers.dns.ask(GOOGLE, "2001:db8:0::1")  # waits already
     await asyncio.sleep(60)
     assert len(answers.by_address) == len(zones.asked) == QUEUED
     assert zones.asking_most == WORKERS
-    assert answers.dns.ask(GOOGLE, "2001:db8::ffff")
+    assert answers.dns.ask(GOOGLE, "2001:db8:ffff::1")
+
+
+@in_virtual_time
+async def test_who_has_a_network_and_takes_a_new_address_for_each_hit_keeps_no_others_question_out() -> None:
+    zones = Zones()
+    answers = Answers(zones)
+    for number in range(1000):
+        answers.dns.ask(GOOGLE, f"2001:db8:1:{number:x}::1")
+        answers.dns.ask(GOOGLE, f"198.51.100.{number % 256}")
+    assert answers.dns.ask(GOOGLE, HERE)
+    await asyncio.sleep(1)
+    assert HERE in answers.by_address
+    assert answers.dns.ask(GOOGLE, "2001:db8:1:ffff::1")  # what was asked about makes room
 
 
 @in_virtual_time
@@ -187,7 +200,7 @@ async def test_even_a_quick_resolver_is_asked_at_most_200_times_a_second() -> No
     zones.delay = 0
     answers = Answers(zones)
     for number in range(QUEUED):
-        answers.dns.ask(GOOGLE, f"2001:db8::{number:x}")
+        answers.dns.ask(GOOGLE, f"2001:db8:{number:x}::1")
     await asyncio.sleep(0.999)
     assert len(zones.asked) <= 200
 

@@ -8,7 +8,7 @@ import asyncio
 import re
 import socket
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
@@ -21,6 +21,9 @@ WORKERS = 4
 THREADS = 16
 """of the system's resolver; more than workers, who go on when they have given up a question that hangs"""
 QUEUED = 256
+QUEUED_OF_A_NETWORK = 8
+"""questions that wait about one /24 of IPv4 or /48 of IPv6: who has one could ask about a new address with each hit,
+and keep out the questions about others"""
 SECONDS = 2.0
 """for both look-ups of one address, together"""
 REST = 0.02
@@ -137,6 +140,11 @@ async def confirmed(resolver: Resolver, operator: Operator, address: str) -> boo
     return False if names else None
 
 
+def _network(address: str) -> bytes:
+    packed = packed_address(address) or b""
+    return packed[:3] if len(packed) == 4 else packed[:6]
+
+
 class ReverseDns:
     """Questions wait in a short queue, and few are asked at a time; `answered` is told each answer.
 
@@ -167,10 +175,11 @@ class ReverseDns:
     def _start_over(self) -> None:
         self._queue: deque[tuple[Operator, str]] = deque()
         self._waiting: set[tuple[str, str]] = set()
+        self._of_network: Counter[bytes] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def ask(self, operator: Operator, address: str) -> bool:
-        """Queue a question, unless it is queued already; False where the queue is full. Returns at once."""
+        """Queue a question, unless it is queued already; False where there is no room for it. Returns at once."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -181,8 +190,10 @@ class ReverseDns:
         key = (operator.name, address)
         if key in self._waiting:
             return True
-        if len(self._queue) >= self._queued:
+        network = _network(address)
+        if len(self._queue) >= self._queued or self._of_network[network] >= QUEUED_OF_A_NETWORK:
             return False
+        self._of_network[network] += 1
         self._waiting.add(key)
         self._queue.append((operator, address))
         if len(self._tasks) < self._workers:
@@ -197,6 +208,7 @@ class ReverseDns:
     async def _work(self) -> None:
         while self._queue:
             operator, address = self._queue.popleft()
+            self._of_network -= Counter((_network(address),))  # which drops those of which none is left
             finding = await self._finding(operator, address)
             self._waiting.discard((operator.name, address))
             self._answered(operator, address, finding)
