@@ -280,6 +280,23 @@ def test_an_answer_from_before_the_last_refusal_brings_no_lease() -> None:
     assert fleet.clients[0].host.rest_left(1.0) == pytest.approx(2.0)
 
 
+def test_a_scout_that_passes_while_a_call_is_under_way_ends_the_rest() -> None:
+    fleet = Fleet("valkey", 1, 1000.0, own=steady(10.0), delay=0.05)
+    fleet.run(5.0)
+    fleet.clients[0].host.told_to_rest(5.0, 0.0, is_cut=True)  # a refusal, noted by hand
+    fleet.pace(0).dropped(5.0, 4.99, 1, 1.5, 1)
+    fleet.run(12.0)
+    assert len(fleet.sent(7.0, 12.0)) >= 0.85 * 10 * 5
+
+
+def test_a_server_that_has_lost_its_books_stops_nobody() -> None:
+    fleet = Fleet("valkey", 2, 40.0)
+    fleet.run(20.0)
+    servers.shared("valkey").client().flushall()
+    fleet.run(40.0)
+    assert sum(fleet.shares(25.0, 40.0)) >= 0.85 * 15 * 40.0
+
+
 def test_a_slow_network_to_the_ledger_costs_pace_not_politeness() -> None:
     fleet = Fleet("valkey", 4, 40.0, delay=0.05)
     fleet.run(90.0)

@@ -84,8 +84,10 @@ class SharedPace:
         self._is_asked = False  # a request stands before the empty bucket
         self._not_before = float("-inf")  # asking for a lease is in vain
         self._era = -1
+        self._called_era = -1
         self._row = 0
         self._was_resting = False
+        self._passed: int | None = None  # the rest that this worker's scout has ended, until the ledger says so, too
         self._sightings: list[list[Any]] = []
         self._drop: tuple[float | None, float, bool] | None = None
         self._sent_lately: deque[float] = deque(maxlen=1000)
@@ -171,7 +173,7 @@ class SharedPace:
         if self.host is None or self._calling is not None or self._alone is not None:
             return
         want = self._wanted(now)
-        ended = self._ended()
+        ended = self._has_passed()
         if not (want or self._is_urgent or ended or self._is_due(now)):
             self._timed(now)
             return
@@ -190,7 +192,7 @@ class SharedPace:
         if steering is not None:
             call.rest_least, steering.rest_least = steering.rest_least, 0.0
         self._is_urgent = self._is_asked = False
-        self._calling, self._called_at = call, now
+        self._calling, self._called_at, self._called_era = call, now, self._era
         self._post(self, call)
 
     def _wanted(self, now: float) -> int:
@@ -207,11 +209,13 @@ class SharedPace:
             self._sent_lately.popleft()
         return max(waiting, len(self._sent_lately)) - left
 
-    def _ended(self) -> bool:
-        """The fleet's scout was this worker's, and has passed the gate."""
+    def _has_passed(self) -> bool:
+        """The fleet's scout was this worker's and has passed the gate, and the ledger has not answered that."""
         assert self.host is not None
         was, self._was_resting = self._was_resting, self.host.breaker.is_resting
-        return was and not self._was_resting
+        if was and not self._was_resting:
+            self._passed = self._era
+        return self._passed == self._era
 
     def _is_due(self, now: float) -> bool:
         return now >= self._due_at()
@@ -263,6 +267,8 @@ class SharedPace:
         self._steer(reply, now)
         if not reply.steers or self._steering is None:
             self._rate, self._slots, self._learned = reply.rate, reply.slots, reply.learned
+        if reply.era < self._called_era:
+            self._era = -1  # the server has lost its books, and counts anew
         if reply.era >= self._era:
             self._rest(reply.era, reply.row, reply.rest_left, now)
             self._take(reply, now, now - call.at)
@@ -307,6 +313,8 @@ class SharedPace:
     def _rest(self, era: int, row: int, rest: float | None, now: float) -> None:
         """The fleet rests, for `rest` seconds more or until a scout has passed; or (None) it does not."""
         assert self.host is not None
+        if self._has_passed() and era == self._era:
+            return  # a call that was under way when the scout passed: the ledger did not know
         is_new, self._era, self._row = era > self._era, era, row
         breaker = self.host.breaker
         if rest is None:
