@@ -75,6 +75,10 @@ class Fleet:
             for client in self.clients
         ]
 
+    def in_a_row(self) -> int:
+        """Refusals that the ledger counts as the first and its scouts'."""
+        return max(self.pace(number)._row for number in range(len(self.clients)))
+
     def refused(self) -> int:
         return sum(not good for client in self.clients for good in client.log.served)
 
@@ -204,6 +208,15 @@ def test_a_told_wait_holds_for_all_workers_and_old_news_does_not_lengthen_it() -
     assert not fleet.sent(first + 3 * DELAY, first + 1.0)
     fleet.run(first + 1.2)
     assert fleet.sent(first + 1.0, first + 1.2)
+
+
+def test_what_left_before_its_worker_heard_of_the_rest_is_no_scouts_refusal() -> None:
+    fleet = Fleet("valkey", 5, 30.0, 10.0, own=steady(60.0), delay=0.05)
+    while not fleet.refused():
+        fleet.run(fleet.clockwork.now + 0.01)
+    fleet.run(fleet.clockwork.now + 0.9)
+    assert fleet.refused() >= 2
+    assert fleet.in_a_row() == 1
 
 
 def test_a_scout_that_is_lost_with_its_worker_is_replaced() -> None:

@@ -89,7 +89,7 @@ class SharedPace:
         self._was_resting = False
         self._passed: int | None = None  # the rest that this worker's scout has ended, until the ledger says so, too
         self._sightings: list[list[Any]] = []
-        self._drop: tuple[float | None, float, bool] | None = None
+        self._drop: tuple[int, float, bool] | None = None
         self._sent_lately: deque[float] = deque(maxlen=1000)
         self._called_at = float("-inf")
         self._timer = float("inf")
@@ -134,7 +134,7 @@ class SharedPace:
         in_a_row = max(in_a_row, self._row + 1)
         rest = rest_seconds(told, in_a_row, first=max(REST, REST_REQUESTS / self._rate))
         self._see(["dropped", now, round((now - sent_at) * MICRO), height, told, in_a_row])
-        self._drop = sent_at, rest, told is not None
+        self._drop = self._era, rest, told is not None
         self._is_urgent = True
         self.look(now)
         return rest
@@ -146,7 +146,7 @@ class SharedPace:
         self._quota.told(now, quota, in_flight)  # who steers hears it and says the rate; a rest cannot wait for that
         rest = self._quota.rest
         if rest > 0.0 and self._drop is None:
-            self._drop = None, rest, True
+            self._drop = -1, rest, True
             self._is_urgent = True
             self.look(now)
         self._timed(now)
@@ -179,13 +179,13 @@ class SharedPace:
             return
         steering = self._steering
         if steering is not None:
-            steering.hear(now)
-            self._rate, self._slots = steering.pace.rate, steering.pace.in_flight_max
+            steering.hear(now, self._called_at)
+            self._rate, self._slots = steering.rate, steering.pace.in_flight_max
             self._learned = learned_by(steering.pace).to_text()
         call = Call(self.name, self.worker, want, now, self._sightings, ended_era=self._era if ended else -1)
         self._sightings = []
         if self._drop is not None:
-            call.dropped_at, call.rest, call.is_told = self._drop
+            call.dropped_era, call.rest, call.is_told = self._drop
             self._drop = None
         call.is_steering, call.rate, call.slots = steering is not None, self._rate, self._slots
         call.learned = self._learned
@@ -264,7 +264,7 @@ class SharedPace:
             return
         self._is_known = True
         self.workers = reply.workers
-        self._steer(reply, now)
+        self._steer(reply, call.at, now)
         if not reply.steers or self._steering is None:
             self._rate, self._slots, self._learned = reply.rate, reply.slots, reply.learned
         if reply.era < self._called_era:
@@ -282,7 +282,7 @@ class SharedPace:
         elif reply.ask_again:
             self._not_before = now + reply.ask_again
 
-    def _steer(self, reply: Reply, now: float) -> None:
+    def _steer(self, reply: Reply, asked_at: float, now: float) -> None:
         if not reply.steers:
             self._steering = None
             return
@@ -293,10 +293,12 @@ class SharedPace:
             if known is not None:
                 start_from(pace, known)
             self._steering = Steering(pace)
+        was_settling = self._steering.settles_at is not None
         self._steering.note(now, reply.seen)
-        if self._steering.settles_at is None:
-            self._steering.hear(now)
-            self._rate, self._slots = self._steering.pace.rate, self._steering.pace.in_flight_max
+        self._steering.hear(now, asked_at)
+        self._rate, self._slots = self._steering.rate, self._steering.pace.in_flight_max
+        if was_settling and self._steering.settles_at is None:
+            self._is_urgent = True  # the rest and the rate, before anybody sends again
 
     def heard(self, news: News, now: float) -> None:
         """A message to all workers."""
