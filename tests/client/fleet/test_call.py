@@ -1,5 +1,7 @@
 """What travels between a worker and the ledger."""
 
+from threading import Lock
+
 from throttle.client.fleet.call import Call, Report, news_from, packed
 from throttle.client.fleet.steering import LAG, SETTLE, Steering
 from throttle.client.pace import rest_seconds
@@ -90,6 +92,15 @@ def test_nothing_is_sent_at_the_old_rate_after_a_rest() -> None:
     steering.note(11.5, [report(0.0, ["sent", 0, 1])])
     steering.hear(11.5 + LAG, 11.5)
     assert steering.rate == pace.rate == 5.0
+
+
+def test_a_pace_that_cannot_be_copied_goes_on_at_its_own_rate() -> None:
+    pace = Hearing()
+    pace.lock = Lock()  # type: ignore[attr-defined]
+    steering = Steering(pace)
+    steering.note(10.0, [report(0.0, ["dropped", 0, 50_000, 1, 1.0, 1], row=1, is_first=True)])
+    steering.hear(10.2, 10.2)
+    assert steering.rate == pace.rate == 10.0
 
 
 def test_a_refusal_that_left_before_the_cut_teaches_nothing() -> None:

@@ -314,7 +314,7 @@ def test_a_slow_network_to_the_ledger_costs_pace_not_politeness() -> None:
     fleet = Fleet("valkey", 4, 40.0, delay=0.05)
     fleet.run(90.0)
     shares = fleet.shares(40.0, 90.0)
-    assert fleet.refused() <= 0.015 * len(fleet.sent())
-    assert sum(shares) >= 0.75 * 50 * 40.0
+    assert fleet.refused() <= 0.008 * len(fleet.sent())
+    assert sum(shares) >= 0.93 * 50 * 40.0
     assert jain(shares) >= 0.99
     assert NETWORK < 0.05

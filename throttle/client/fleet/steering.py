@@ -86,11 +86,19 @@ class Steering:
                 # When it left was told twice, and differs by the network's jitter: it is one of those that were heard.
                 sent_at = min(self._sent, key=lambda sent: abs(sent - time + age / MICRO), default=time - age / MICRO)
                 self.rest_least = pace.dropped(time, sent_at, height, told, row)
-                trial = deepcopy(pace)
-                trial.sent(now + self.rest_least, 1)
-                self._rate_after = trial.rate
+                self._rate_after = _rate_after(pace, now + self.rest_least)
             case ["told", remaining, seconds, limit, window, in_flight]:
                 pace.told(now, Quota(remaining, seconds, limit, window), in_flight)
+
+
+def _rate_after(pace: Pace, now: float) -> float:
+    """That it will say when the first request has left again, at `now`."""
+    try:
+        trial = deepcopy(pace)
+    except TypeError:  # a caller's own pace may hold what cannot be copied, as a lock
+        return pace.rate
+    trial.sent(now, 1)
+    return trial.rate
 
 
 def _order(item: tuple[float, int, list[Any]]) -> tuple[float, int]:
