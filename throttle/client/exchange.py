@@ -14,6 +14,9 @@ A driver, synchronous or not, is a loop over it:
 
 When a step other than `Done` follows a `Send`, the driver closes the answer it holds. However the loop is left,
 `flow.close()` gives back place and turn; after `Done` the place is the driver's.
+
+Most requests wait for nothing and are sent once, and need no flow: `place_at_once` and `heard` are its first turn and
+its judgement, for a driver to ask before it begins one.
 """
 
 from collections.abc import Callable, Generator
@@ -108,38 +111,71 @@ def errors_as(base: type[Exception]) -> dict[type[Refused], Callable[..., Except
     }
 
 
+def place_at_once(host: Host, now: float) -> Place | None:
+    """A place for a new request, when nobody waits and nothing rests; else there is an `exchange` to go through."""
+    turn = host.ask(None, now) if host.is_open() else 0.0
+    if not isinstance(turn, Place):
+        return None
+    host.retry_budget.earn()
+    return turn
+
+
+def heard(host: Host, place: Place, answer: Answer, retries: int, method: str, is_replayable: bool) -> Ending | None:
+    """None when the answer is the caller's; else the request is tried again, and how it ended says after what wait."""
+    ending = host.answered(place, answer)
+    if ending is Ending.SERVED or not _is_worth_retrying(answer, ending, host):
+        return None
+    now, politeness = answer.at, host.politeness
+    if (
+        is_replayable
+        and method in politeness.retry_methods
+        and retries < politeness.backoff.retries_max
+        and host.rest_left(now) <= politeness.wait_max
+        and host.may_retry(now)
+    ):
+        return ending
+    return None
+
+
 def exchange(
-    host: Host, wake: Callable[[], None], now: float, *, method: str = "GET", is_replayable: bool = True
+    host: Host,
+    wake: Callable[[], None],
+    now: float,
+    *,
+    method: str = "GET",
+    is_replayable: bool = True,
+    tried: Ending | None = None,
 ) -> Flow:
     """The request waits for its turn, is sent, and if it fails is tried again as far as the budget goes.
+
+    `tried` is what `heard` said of it, if it was sent once already; its place is given back.
 
     A refusal or failure that is not tried again is no error here: the answer is the caller's (`Done`), except
     that a host at rest for too long, or stopped, yields `GiveUp`.
     """
     waiter = Waiter(wake)
-    host.retry_budget.earn()
+    if tried is None:
+        host.retry_budget.earn()
     retries = 0
     while True:
+        if tried is not None:
+            # A refusal has set the whole host at rest, and the queue's order and the scout spread the retries;
+            # what failed by itself waits by itself.
+            if tried is not Ending.DROPPED:
+                pause_until = now + host.politeness.backoff.seconds(retries, host.random)
+                while now < pause_until:
+                    now = yield Wait(pause_until - now)  # type: ignore[assignment]  # a Wait is answered by a time
+            retries += 1
         place: Place | None = None
         try:
-            turn = host.ask(waiter, now) if host.is_open() else 0.0
-            if isinstance(turn, Place):  # nobody waits and nothing rests, as mostly: no second generator
-                place = turn
-            else:
-                place, now = yield from _turn(host, waiter, now)
-                if place is None:
-                    return
+            place, now = yield from _turn(host, waiter, now)
+            if place is None:
+                return
             answer = yield Send(retries)
             assert isinstance(answer, Answer)
             now = answer.at
-            ending = host.answered(place, answer)
-            if not _is_worth_retrying(answer, ending, host) or not (
-                is_replayable
-                and method in host.politeness.retry_methods
-                and retries < host.politeness.backoff.retries_max
-                and host.rest_left(now) <= host.politeness.wait_max
-                and host.may_retry(now)
-            ):
+            tried = heard(host, place, answer, retries, method, is_replayable)
+            if tried is None:
                 done, place = place, None
                 yield Done(done)
                 return
@@ -147,13 +183,6 @@ def exchange(
             host.leave(waiter)
             if place is not None:
                 host.release(place)
-        # A refusal has set the whole host at rest, and the queue's order and the scout spread the retries;
-        # what failed by itself waits by itself.
-        if ending is not Ending.DROPPED:
-            pause_until = now + host.politeness.backoff.seconds(retries, host.random)
-            while now < pause_until:
-                now = yield Wait(pause_until - now)  # type: ignore[assignment]  # a Wait is answered by a time
-        retries += 1
 
 
 def _turn(host: Host, waiter: Waiter, now: float) -> Generator[Step, "float | Answer", tuple[Place | None, float]]:

@@ -5,7 +5,7 @@ No request leaves but through `ask()`, and every one that leaves comes back thro
 """
 
 import logging
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -104,37 +104,38 @@ class Host:
         self.has_served = False
         self._rate_told = pace.rate
         self._latencies: deque[float] = deque(maxlen=self.politeness.latencies_kept)
-        self._statuses: Counter[int | Failure] = Counter()
+        self._statuses: dict[int | Failure, int] = {}
         self._drops = 0
         self._retries = 0
 
     # -- before a request leaves
 
-    def ask(self, waiter: Waiter, now: float) -> Place | float:
+    def ask(self, waiter: Waiter | None, now: float) -> Place | float:
         """A place; or the seconds until it is worth asking again, infinity for «when woken».
 
-        A waiter that got seconds may be woken sooner, and asks again then too.
+        A waiter that got seconds may be woken sooner, and asks again then too. Without one, nobody joins the queue.
         """
-        if not self.in_flight.is_next(waiter):
-            self.in_flight.join(waiter)
-            return float("inf")
-        in_flight = self.in_flight.count
-        wait = self.breaker.seconds_until_pass(now, in_flight)
-        if wait == 0.0:
+        slots, breaker = self.in_flight, self.breaker
+        height = slots.count + 1
+        if not slots.is_next(waiter):
+            wait = float("inf")
+        elif breaker.is_resting and (wait := breaker.seconds_until_pass(now, height - 1)) > 0.0:
+            pass
+        else:
             # The slot first: a token taken while waiting for a slot is stale, and lets a burst out later.
-            wait = float("inf") if self.in_flight.is_full() else self.bucket.seconds_until_token(now)
+            wait = float("inf") if slots.is_full() else self.bucket.seconds_until_token(now)
         if wait > 0.0:
-            self.in_flight.join(waiter)
+            if waiter is not None:
+                slots.join(waiter)
             return wait
         self.bucket.take()
-        self.in_flight.take(waiter)
-        is_scout = self.breaker.is_resting
+        slots.take(waiter)
+        is_scout = breaker.is_resting
         if is_scout:
-            self.breaker.send_scout()
-        self.last_used = now
-        self.pace.sent(now, in_flight + 1)
+            breaker.send_scout()
+        self.pace.sent(now, height)
         self._obey_pace(now)
-        return Place(now, in_flight + 1, is_scout)
+        return Place(now, height, is_scout)
 
     def leave(self, waiter: Waiter) -> None:
         """A waiter that was cancelled or gave up: its turn is the next one's."""
@@ -171,7 +172,7 @@ class Host:
         """The three endings of a place: served, dropped, or neither."""
         now = answer.at
         status = answer.status
-        self._statuses[status] += 1
+        self._statuses[status] = self._statuses.get(status, 0) + 1
         ending = answer.ending
         if answer.headers or self.politeness.is_block is not None:
             reason = self._block_reason(answer)
@@ -208,7 +209,8 @@ class Host:
 
     def release(self, place: Place) -> None:
         """The body is read or closed. What never was answered is lost."""
-        self.lost(place)
+        if not place.is_told:
+            self.lost(place)
         self.in_flight.release()
 
     def may_retry(self, now: float) -> bool:
