@@ -113,7 +113,9 @@ def errors_as(base: type[Exception]) -> dict[type[Refused], Callable[..., Except
 
 def place_at_once(host: Host, now: float) -> Place | None:
     """A place for a new request, when nobody waits and nothing rests; else there is an `exchange` to go through."""
-    turn = host.ask(None, now) if host.is_open() else 0.0
+    if host.stopped is not None or host.breaker.is_resting:
+        return None
+    turn = host.ask(None, now)
     if not isinstance(turn, Place):
         return None
     host.retry_budget.earn()

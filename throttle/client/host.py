@@ -5,7 +5,7 @@ No request leaves but through `ask()`, and every one that leaves comes back thro
 """
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -96,7 +96,6 @@ class Host:
         self.breaker = CircuitBreaker()
         self.retry_budget = RetryBudget(now)
         self.stopped: str | None = None  # why nothing more is sent
-        self.last_used = now
         self._on_event = on_event
         self._cut_at = float("-inf")  # when the last first refusal of a series was read
         self._drops_in_a_row = 0
@@ -104,7 +103,7 @@ class Host:
         self.has_served = False
         self._rate_told = pace.rate
         self._latencies: deque[float] = deque(maxlen=self.politeness.latencies_kept)
-        self._statuses: dict[int | Failure, int] = {}
+        self._statuses: Counter[int | Failure] = Counter()
         self._drops = 0
         self._retries = 0
 
@@ -141,10 +140,6 @@ class Host:
         """A waiter that was cancelled or gave up: its turn is the next one's."""
         self.in_flight.leave(waiter)
 
-    def is_open(self) -> bool:
-        """Neither stopped nor at rest."""
-        return self.stopped is None and not self.breaker.is_resting
-
     def rest_left(self, now: float) -> float:
         """Seconds for which nothing may be sent."""
         return max(0.0, self.breaker.rest_until - now) if self.breaker.is_resting else 0.0
@@ -171,8 +166,7 @@ class Host:
     def answered(self, place: Place, answer: Answer) -> Ending:
         """The three endings of a place: served, dropped, or neither."""
         now = answer.at
-        status = answer.status
-        self._statuses[status] = self._statuses.get(status, 0) + 1
+        self._statuses[answer.status] += 1
         ending = answer.ending
         if answer.headers or self.politeness.is_block is not None:
             reason = self._block_reason(answer)

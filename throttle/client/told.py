@@ -35,8 +35,8 @@ def answer_told(
     at: float,
     status: int,
     fields: Iterable[tuple[bytes, bytes]],
-    *,
     is_whole: bool = False,
+    *,
     wall_clock: Callable[[], float] = time.time,
 ) -> Answer:
     """`fields` are raw names and values; `is_whole` when a caller's own rule wants to see all of them."""

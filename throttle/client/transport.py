@@ -13,7 +13,7 @@ from throttle.client.driver import drive, drive_async
 from throttle.client.exchange import Refused
 from throttle.client.host import HostStats
 from throttle.client.hosts import Hosts
-from throttle.client.httpx_attempt import AsyncHttpxAttempt, HttpxAttempt, Library
+from throttle.client.httpx_attempt import Library
 from throttle.client.pools import Origin, Pools
 from throttle.client.proxies import EnvironmentProxies
 from throttle.client.settings import SETTINGS, Settings, given_or_new
@@ -120,7 +120,7 @@ class AsyncTransport(BothTransports):
         now = self.clock()
         with self.hosts.lock:
             host = self.hosts.host(origin[1].decode("ascii"), now)
-        attempt = AsyncHttpxAttempt(self.library, self.pools, self.clock, host, origin, request)
+        attempt = self.library.async_attempt(self, host, origin, request)
         is_replayable = isinstance(request.stream, self.library.replayable)
         try:
             attempt.place = await drive_async(
@@ -148,7 +148,7 @@ class Transport(BothTransports):
         now = self.clock()
         with self.hosts.lock:
             host = self.hosts.host(origin[1].decode("ascii"), now)
-        attempt = HttpxAttempt(self.library, self.pools, self.clock, host, origin, request)
+        attempt = self.library.attempt(self, host, origin, request)
         is_replayable = isinstance(request.stream, self.library.replayable)
         try:
             attempt.place = drive(host, attempt, now, self.clock, method=request.method, is_replayable=is_replayable)
