@@ -191,23 +191,27 @@ def _turn(host: Host, waiter: Waiter, now: float) -> Generator[Step, "float | An
     """A place, once it is this request's turn; None when there will be none."""
     asked_at = now
     while True:
-        if host.stopped is not None:
-            yield GiveUp(HostStopped(host.name, host.stopped))
-            return None, now
+        refused: Refused | None = None
+        wait = 0.0
         rest = host.rest_left(now)
-        if rest > host.politeness.wait_max:
-            yield GiveUp(HostRests(host.name, rest))
+        if host.stopped is not None:
+            refused = HostStopped(host.name, host.stopped)
+        elif rest > host.politeness.wait_max:
+            refused = HostRests(host.name, rest)
+        else:
+            turn = host.ask(waiter, now)
+            if isinstance(turn, Place):
+                if now > asked_at:
+                    host.waited(now, now - asked_at)
+                return turn, now
+            left = asked_at + host.politeness.turn_max - now
+            wait = min(turn, left)
+            if left <= 0:
+                refused = WaitedTooLong(host.name, host.politeness.turn_max)
+        if refused is not None:
+            host.gave_up(now, now - asked_at, type(refused).__name__)
+            yield GiveUp(refused)
             return None, now
-        place = host.ask(waiter, now)
-        if isinstance(place, Place):
-            if now > asked_at:
-                host.waited(now, now - asked_at)
-            return place, now
-        left = asked_at + host.politeness.turn_max - now
-        if left <= 0:
-            yield GiveUp(WaitedTooLong(host.name, host.politeness.turn_max))
-            return None, now
-        wait = min(place, left)
         now = yield Wait(wait) if wait != float("inf") else _WAIT_FOR_SLOT  # type: ignore[assignment]
 
 

@@ -14,7 +14,7 @@ from threading import RLock
 from throttle.client.answer import FAILED_IN_A_ROW_MAX, Answer, Ending, Failure
 from throttle.client.backoff import Backoff
 from throttle.client.circuit_breaker import CircuitBreaker, State
-from throttle.client.events import Dropped, Event, RateChanged, Rested, Stopped, Waited
+from throttle.client.events import Answered, Dropped, Event, GaveUp, RateChanged, Rested, Retried, Stopped, Waited
 from throttle.client.fleet.lease import LeaseBucket
 from throttle.client.in_flight import InFlightLimit, Waiter
 from throttle.client.pace import Pace
@@ -161,6 +161,11 @@ class Host:
         if self._on_event is not None:
             self._on_event(Waited(self.name, now, seconds))
 
+    def gave_up(self, now: float, seconds: float, reason: str) -> None:
+        """A request that had waited so long will never be sent."""
+        if self._on_event is not None:
+            self._on_event(GaveUp(self.name, now, reason, seconds))
+
     # -- how it ended
 
     def answered(self, place: Place, answer: Answer) -> Ending:
@@ -192,6 +197,8 @@ class Host:
             if rest > 0.0:
                 self.breaker.rest(now + rest)
         self._obey_pace(now)
+        if self._on_event is not None:
+            self._on_event(Answered(self.name, now, _name(answer.status), ending.value, now - place.sent_at))
         return ending
 
     def lost(self, place: Place) -> None:
@@ -211,6 +218,8 @@ class Host:
         if not self.retry_budget.spend(now):
             return False
         self._retries += 1
+        if self._on_event is not None:
+            self._on_event(Retried(self.name, now))
         return True
 
     def stats(self, now: float) -> HostStats:
