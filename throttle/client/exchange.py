@@ -100,6 +100,9 @@ Flow = Generator[Step, "float | Answer", None]
 
 _WAIT_FOR_SLOT = WaitForSlot()
 
+# Of a request to a host that has never answered, when there is no connection: mostly its name or port is mistyped.
+UNREACHED_RETRIES_MAX = 1
+
 
 def errors_as(base: type[Exception]) -> dict[type[Refused], Callable[..., Exception]]:
     """Each kind of `Refused` as one that is a `base` as well: who catches a client's own errors catches ours."""
@@ -131,7 +134,7 @@ def heard(host: Host, place: Place, answer: Answer, retries: int, method: str, i
     if (
         is_replayable
         and method in politeness.retry_methods
-        and retries < politeness.backoff.retries_max
+        and retries < _retries_max(answer, host)
         and host.rest_left(now) <= politeness.wait_max
         and host.may_retry(now)
     ):
@@ -213,6 +216,13 @@ def _turn(host: Host, waiter: Waiter, now: float) -> Generator[Step, "float | An
             yield GiveUp(refused)
             return None, now
         now = yield Wait(wait) if wait != float("inf") else _WAIT_FOR_SLOT  # type: ignore[assignment]
+
+
+def _retries_max(answer: Answer, host: Host) -> int:
+    most = host.politeness.backoff.retries_max
+    if answer.status is Failure.CONNECT and not host.has_answered:
+        return min(most, UNREACHED_RETRIES_MAX)
+    return most
 
 
 def _is_worth_retrying(answer: Answer, ending: Ending, host: Host) -> bool:

@@ -42,7 +42,7 @@ class Politeness:
     turn_max: float = float("inf")  # seconds that one request may wait for its turn; then it fails
     retry_methods: frozenset[str] = IDEMPOTENT  # what may be sent twice; the backoff says how often
     wall_after: int = 10  # refusals in a row, with nothing ever served, are a wall
-    is_block: Callable[[Answer], bool] | None = None  # the caller's own eye for a block
+    is_block: Callable[[Answer], bool] | None = None  # the caller's own eye for a block; of 4xx and 5xx it sees a body
     latencies_kept: int = 200
 
 
@@ -236,6 +236,11 @@ class Host:
             drops=self._drops,
             retries=self._retries,
         )
+
+    @property
+    def has_answered(self) -> bool:
+        """Anything at all, a refusal too."""
+        return any(not isinstance(status, Failure) for status in self._statuses)
 
     @property
     def is_idle(self) -> bool:

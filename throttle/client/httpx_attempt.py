@@ -13,7 +13,7 @@ from throttle.client.exchange import errors_as
 from throttle.client.host import Host, Place
 from throttle.client.pools import Origin, Pool
 from throttle.client.soft_block import PROBLEM_LENGTH_MAX
-from throttle.client.told import PROBLEM_STATUSES, answer_told, is_problem
+from throttle.client.told import answer_told, is_body_telling, plain
 
 if TYPE_CHECKING:
     from throttle.client.transport import BothTransports
@@ -48,6 +48,7 @@ class _BothAttempts:
         self._host = host
         self._origin = origin
         self._request = request
+        self._is_whole = host.politeness.is_block is not None
 
     def __del__(self) -> None:
         # The answer was dropped and not closed. Its connection stays open until its pool is closed for being idle;
@@ -77,8 +78,7 @@ class _BothAttempts:
     def _answer(self, response: Any) -> Answer:
         self.response = response
         self._stream, response.stream = response.stream, self
-        is_whole = self._host.politeness.is_block is not None
-        return answer_told(self._transport.clock(), response.status_code, response.headers.raw, is_whole)
+        return answer_told(self._transport.clock(), response.status_code, response.headers.raw, self._is_whole)
 
     def _failed(self, error: BaseException) -> Answer:
         """The host failed; an error that says nothing of the host is raised."""
@@ -102,10 +102,10 @@ class AsyncHttpxAttempt(_BothAttempts):
             self.give_back()
             return self._failed(error)
         answer = self._answer(response)
-        if answer.status in PROBLEM_STATUSES and is_problem(answer):
+        if (answer.headers or self._is_whole) and is_body_telling(answer, self._is_whole):
             self._stream = peeked = _AsyncPeeked(self._stream)
             try:
-                answer.body = await peeked.peek(PROBLEM_LENGTH_MAX)
+                answer.body = plain(await peeked.peek(PROBLEM_LENGTH_MAX), answer.headers)
             except BaseException as error:
                 await self.aclose()
                 return self._failed(error)
@@ -146,10 +146,10 @@ class HttpxAttempt(_BothAttempts):
             self.give_back()
             return self._failed(error)
         answer = self._answer(response)
-        if answer.status in PROBLEM_STATUSES and is_problem(answer):
+        if (answer.headers or self._is_whole) and is_body_telling(answer, self._is_whole):
             self._stream = peeked = _Peeked(self._stream)
             try:
-                answer.body = peeked.peek(PROBLEM_LENGTH_MAX)
+                answer.body = plain(peeked.peek(PROBLEM_LENGTH_MAX), answer.headers)
             except BaseException as error:
                 self.close()
                 return self._failed(error)

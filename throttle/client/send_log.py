@@ -9,6 +9,8 @@ from throttle.client.bucket_fit import Epoch
 PACE_CHANGE, MORE_SENT = 0.05, 0.125
 # Requests that may be in flight when a refusal is read, and be told from those before it.
 RECENT = 256
+# Points kept. A host that is asked more slowly than its pace adds two with each request, for months.
+POINTS_MAX = 400
 
 
 class SendLog:
@@ -32,6 +34,8 @@ class SendLog:
         if is_late and self.sent:  # nothing was wanted for a while
             self._points.append((self.last, self.sent))
             self._points.append((now, self.sent))
+            if len(self._points) > POINTS_MAX:
+                del self._points[1 : POINTS_MAX // 2 : 2]  # the older, the coarser; their sums stay true
         self.sent += 1
         self.last = now
         self._recent.append(now)
