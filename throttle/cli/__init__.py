@@ -50,6 +50,12 @@ COMMANDS = {
     ),
     "replay": Command("throttle.cli.replay", "show what the throttle would have done to yesterday's access log"),
     "check": Command("throttle.cli.check", "say in sentences what a configuration file does, or what is wrong with it"),
+    "crawl": Command(
+        "throttle.cli.crawl",
+        "fetch many pages of many hosts: politely within each, in parallel over all, and nothing lost",
+        "crawl",
+        ("protego", "publicsuffixlist"),
+    ),
     "ranges": Command("throttle.cli.ranges", "download the lists of addresses by which crawlers can be verified"),
 }
 

@@ -127,14 +127,22 @@ class Bell:
 
 
 async def drive_async(
-    host: Host, attempt: AsyncAttempt, now: float, clock: Callable[[], float], *, method: str, is_replayable: bool
+    host: Host,
+    attempt: AsyncAttempt,
+    now: float,
+    clock: Callable[[], float],
+    *,
+    method: str,
+    is_replayable: bool,
+    place: Place | None = None,
 ) -> Place:
     """The place of the answer that `attempt` keeps in the end; `host.release()` it when the body is closed.
 
+    `place` is one that the caller has been given already.
     The host is locked while the flow runs, never while anything waits: its table may be shared with threads.
     """
     bell = AsyncBell()
-    flow = exchange(host, bell.ring, now, method=method, is_replayable=is_replayable)
+    flow = exchange(host, bell.ring, now, method=method, is_replayable=is_replayable, place=place)
     is_sent = False
     heard: Answer | float
     try:

@@ -109,9 +109,17 @@ def errors_as(base: type[Exception]) -> dict[type[Refused], Callable[..., Except
 
 
 def exchange(
-    host: Host, wake: Callable[[], None], now: float, *, method: str = "GET", is_replayable: bool = True
+    host: Host,
+    wake: Callable[[], None],
+    now: float,
+    *,
+    method: str = "GET",
+    is_replayable: bool = True,
+    place: Place | None = None,
 ) -> Flow:
     """The request waits for its turn, is sent, and if it fails is tried again as far as the budget goes.
+
+    `place` is for a caller that has asked the host itself, as a crawl's frontier does: then nothing waits here.
 
     A refusal or failure that is not tried again is no error here: the answer is the caller's (`Done`), except
     that a host at rest for too long, or stopped, yields `GiveUp`.
@@ -120,9 +128,8 @@ def exchange(
     host.retry_budget.earn()
     retries = 0
     while True:
-        place: Place | None = None
         try:
-            turn = host.ask(waiter, now) if host.is_open() else 0.0
+            turn = place or (host.ask(waiter, now) if host.is_open() else 0.0)
             if isinstance(turn, Place):  # nobody waits and nothing rests, as mostly: no second generator
                 place = turn
             else:
@@ -147,6 +154,7 @@ def exchange(
             host.leave(waiter)
             if place is not None:
                 host.release(place)
+                place = None
         # A refusal has set the whole host at rest, and the queue's order and the scout spread the retries;
         # what failed by itself waits by itself.
         if ending is not Ending.DROPPED:

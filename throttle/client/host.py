@@ -146,6 +146,12 @@ class Host:
         """Seconds for which nothing may be sent."""
         return max(0.0, self.breaker.rest_until - now) if self.breaker.is_resting else 0.0
 
+    def give_back(self, place: Place) -> None:
+        """A place that was not used: a cache had the answer, or nothing was left to ask."""
+        if not place.is_told:
+            self.bucket.give_back()
+        self.release(place)
+
     def waited(self, now: float, seconds: float) -> None:
         if self._on_event is not None:
             self._on_event(Waited(self.name, now, seconds))
@@ -161,7 +167,7 @@ class Host:
         if answer.headers or self.politeness.is_block is not None:
             reason = self._block_reason(answer)
             if reason is not None:
-                self._stop(now, reason)
+                self.stop(now, reason)
                 ending = Ending.NEUTRAL
         if ending is Ending.FAILED:
             self._failures_in_a_row += 1
@@ -218,6 +224,15 @@ class Host:
         )
 
     @property
+    def answers(self) -> int:
+        """Refusals, errors and time-outs included."""
+        return self._statuses.total()
+
+    @property
+    def drops(self) -> int:
+        return self._drops
+
+    @property
     def is_idle(self) -> bool:
         return not self.in_flight.count and not self.in_flight.waiting
 
@@ -250,7 +265,7 @@ class Host:
         self._tell(Dropped(self.name, now, _name(answer.status), answer.retry_after))
         self._tell(Rested(self.name, now, seconds))
         if not self._has_served and self._drops_in_a_row >= self.politeness.wall_after:
-            self._stop(now, f"{self._drops_in_a_row} refusals in a row and nothing ever served")
+            self.stop(now, f"{self._drops_in_a_row} refusals in a row and nothing ever served")
 
     def _block_reason(self, answer: Answer) -> str | None:
         if isinstance(answer.status, Failure):
@@ -259,7 +274,8 @@ class Host:
             return "by the caller's own rule"
         return soft_block_reason(answer.status, answer.headers, answer.body) if answer.headers else None
 
-    def _stop(self, now: float, reason: str) -> None:
+    def stop(self, now: float, reason: str) -> None:
+        """Nothing more is sent; who waits is told why."""
         if self.stopped is None:
             self.stopped = reason
             self._tell(Stopped(self.name, now, reason))
