@@ -13,7 +13,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.loopback_farm import allow_files, farm
+from benchmarks.farm import allow_files, farm
+from benchmarks.farming.plan import open_hosts
 from throttle.client import Rates
 
 HOSTS, ROUNDS, TASKS = 1_000, 3, 64
@@ -55,9 +56,9 @@ async def measure(name: str, urls: list[str]) -> None:
 
 def main() -> None:
     allow_files()
-    with farm(HOSTS) as urls:
+    with farm(open_hosts(HOSTS)) as hosts:
         for name in ("httpx", "httpx2"):
-            asyncio.run(measure(name, urls))
+            asyncio.run(measure(name, hosts.urls))
 
 
 if __name__ == "__main__":
