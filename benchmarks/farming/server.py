@@ -51,7 +51,9 @@ class Connection(asyncio.Protocol):
             site.answer(method, path, self._send)
 
     def _send(self, data: bytes) -> None:
-        self._transport.write(data)  # a transport that is closed drops it
+        if self._transport.is_closing():  # who asked is gone
+            return
+        self._transport.write(data)
         self._is_busy = False
         if self._received:
             self._next()
