@@ -2,12 +2,11 @@
 
     python -m benchmarks.crawl_job --quick     some minutes: 3,000 URLs over 200 hosts, the slowest needs 30 s
     python -m benchmarks.crawl_job             half an hour: 75,000 URLs over 1,000 hosts, the slowest needs 240 s
-    python -m benchmarks.crawl_job --only known,learned,throughput,frontier,memory,mixed,peers
+    python -m benchmarks.crawl_job --only known,learned,throughput,memory,mixed,peers
 
 known, learned  time ÷ max(URLs of the slowest host ÷ its rate, all ÷ throughput), list grouped by host and shuffled;
                 what the hosts refused by their own count; the learned pace against the hidden limit
 throughput      1,000 hosts without a limit: URLs a second and CPU a URL, all of CrawlJob, its queue on disk included
-frontier        CPU of one URL's way through the frontier, with 1,000 to 1,000,000 queued
 memory          the most that the process held, by the number of URLs that it was given
 mixed           hosts that fail, move, block and disallow: has each URL the one result that the farm meant for it?
 peers           Scrapy with AutoThrottle and Crawlee with its ThrottlingRequestManager, a smaller job on such a farm
@@ -32,7 +31,7 @@ from typing import Any
 
 from benchmarks.decision import peers_environment
 from benchmarks.farm import Farm, allow_files, farm
-from benchmarks.farming import expected, frontier_cost
+from benchmarks.farming import expected
 from benchmarks.farming.histogram import counts, limited_hosts, optimum, paths, with_rates
 from benchmarks.farming.plan import mixed_hosts, open_hosts
 
@@ -47,17 +46,14 @@ class Sizes:
     hosts: int
     seconds: float
     open_urls: int
-    queued: Sequence[int]
     fed: Sequence[int]
     mixed_urls: int
     peers_urls: int
     peers_seconds: float
 
 
-FULL = Sizes(
-    75_000, 1_000, 240.0, 50_000, (1_000, 100_000, 1_000_000), (10_000, 100_000, 1_000_000), 6_000, 4_000, 60.0
-)
-QUICK = Sizes(3_000, 200, 30.0, 5_000, (1_000, 10_000, 100_000), (5_000, 20_000), 800, 800, 20.0)
+FULL = Sizes(75_000, 1_000, 240.0, 50_000, (10_000, 100_000, 1_000_000), 6_000, 4_000, 60.0)
+QUICK = Sizes(3_000, 200, 30.0, 5_000, (5_000, 20_000), 800, 800, 20.0)
 
 
 @contextmanager
@@ -125,22 +121,20 @@ def learned(urls_of: Sequence[int], rates: dict[str, float], paces: dict[str, fl
 
 
 def throughput(sizes: Sizes, seed: int) -> None:
-    with farm(open_hosts(1000)) as hosts:
-        urls = [hosts.url(plan, path) for path in paths(sizes.open_urls // 1000) for plan in hosts.plans]
-        done = crawl(urls, open=True, seed=seed)
-    count = len(urls)
+    for loop in ("uvloop", "asyncio"):
+        with farm(open_hosts(1000)) as hosts:
+            urls = [hosts.url(plan, path) for path in paths(sizes.open_urls // 1000) for plan in hosts.plans]
+            done = crawl(urls, open=True, loop=loop, seed=seed)
+        _throughput_told(loop, len(urls), done)
+
+
+def _throughput_told(loop: str, count: int, done: dict[str, Any]) -> None:
     print(
-        f"1,000 hosts without a limit, {count:,} URLs: {count / done['seconds']:.0f} a second,"
+        f"1,000 hosts without a limit, {count:,} URLs, {loop}: {count / done['seconds']:.0f} a second,"
         f" {1e3 * done['cpu'] / count:.2f} ms of CPU a URL = {count / done['cpu']:.0f} a second of CPU"
         f"  ({done['kinds']}, {done['peak_mb']:.0f} MB)",
         flush=True,
     )
-
-
-def frontier(sizes: Sizes, seed: int) -> None:
-    print("CPU of a URL's way through the frontier, 1,000 hosts of which nine in ten are delayed:")
-    for queued in sizes.queued:
-        print(f"  {queued:>9,} queued  {1e6 * frontier_cost.seconds_each(queued, seed):5.1f} µs", flush=True)
 
 
 def memory(sizes: Sizes, seed: int) -> None:
@@ -212,7 +206,6 @@ PARTS: dict[str, Callable[[Sizes, int], None]] = {
     "known": lambda sizes, seed: jobs(sizes, seed, is_known=True),
     "learned": lambda sizes, seed: jobs(sizes, seed, is_known=False),
     "throughput": throughput,
-    "frontier": frontier,
     "memory": memory,
     "mixed": mixed,
     "peers": peers,

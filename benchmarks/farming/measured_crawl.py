@@ -1,7 +1,7 @@
 """One crawl of the farm, in a process of its own, so that its memory and CPU are its own.
 
 Reads a line of JSON: {"urls": file, "rates": {address: rate}, "open": whether no host has a limit, "robots": bool,
-"stop_after": so many results once all `count` URLs are read, keeping none of them}; all but the first may be left
+"loop": "asyncio" rather than uvloop, "stop_after": so many results once all `count` URLs are read, keeping none of them}; all but the first may be left
 out. "results": a file for a line [URL, status or problem] of each. Writes a line of JSON with what came of it.
 """
 
@@ -15,6 +15,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from random import Random
 from typing import Any, TextIO
+
+import uvloop
 
 from benchmarks.farm import allow_files
 from throttle.client import Rates
@@ -81,4 +83,6 @@ def peak_mb() -> float:
 
 if __name__ == "__main__":
     allow_files()
-    print(json.dumps(asyncio.run(crawl(json.loads(sys.stdin.readline())))))
+    told = json.loads(sys.stdin.readline())
+    run = asyncio.run if told.get("loop") == "asyncio" else uvloop.run  # the command's own
+    print(json.dumps(run(crawl(told))))

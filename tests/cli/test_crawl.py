@@ -149,6 +149,23 @@ async def test_the_report_needs_nothing_else_and_obeys_nobody(folder: Path, site
 
 
 @on_a_site
+async def test_a_full_disk_under_the_output_is_told_and_the_same_command_writes_it_again(
+    folder: Path, site: Site
+) -> None:
+    output = folder / "out.jsonl"
+    output.symlink_to("/dev/full")
+    command = (*(site.url(f"/{number}") for number in range(3)), *ME, "-o", output)
+    ended = await crawl(folder, *command)
+    assert ended.code == 1
+    assert ended.err.splitlines()[-1].startswith("throttle crawl: output: No space left on device; what was recorded")
+    output.unlink()
+    site.log.clear()
+    assert (await crawl(folder, *command)).code == 0
+    assert len(results(output.read_text())) == 3
+    assert len(site.paths()) < 3  # what was recorded is not fetched again
+
+
+@on_a_site
 async def test_control_characters_reach_no_terminal(folder: Path, site: Site) -> None:
     ended = await crawl(folder, "-", *ME, typed="http://a/\x1b[2J\x9b\u202e".encode())
     assert "\x1b" not in ended.out + ended.err

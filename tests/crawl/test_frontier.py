@@ -127,7 +127,7 @@ def test_a_small_host_does_not_starve_behind_large_ones() -> None:
     frontier: Frontier[int] = Frontier()
     for large in range(20):
         frontier.add(a_host(f"large {large}", rate=1e6, in_flight_max=1000), range(500))
-    frontier.add(a_host("small"), range(1))
+    frontier.add(a_host("small", rate=1e6), range(1))
     picks = [name for turn in range(21 * OLDEST_EACH) for name in names(frontier, turn / 1000, at_most=1)]
     assert "small" in picks
 

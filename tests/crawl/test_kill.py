@@ -77,12 +77,14 @@ async def kill_often(folder: Path, kills: int, urls: int, seed: int) -> None:
         killed.check(kills)
 
 
-def test_a_worker_killed_five_times_loses_nothing_and_fetches_nothing_twice_that_had_a_result(tmp_path: Path) -> None:
+def test_promise_13_a_worker_killed_five_times_loses_nothing_and_fetches_nothing_twice_that_had_a_result(
+    tmp_path: Path,
+) -> None:
     asyncio.run(kill_often(tmp_path, kills=5, urls=600, seed=1))
 
 
 @pytest.mark.long
-def test_a_worker_killed_a_hundred_times_loses_nothing(tmp_path: Path) -> None:
+def test_promise_13_a_worker_killed_a_hundred_times_loses_nothing(tmp_path: Path) -> None:
     asyncio.run(kill_often(tmp_path, kills=100, urls=6000, seed=2))
 
 

@@ -54,7 +54,11 @@ class Hosts:
 
     def stats(self, now: float) -> dict[str, HostStats]:
         """By key; the longest unasked first."""
-        return {key: host.stats(now) for key, host in list(self._by_key.items())}
+        told = {}
+        for key, host in list(self._by_key.items()):
+            with host.lock:
+                told[key] = host.stats(now)
+        return told
 
     def _drop_one(self, now: float) -> None:
         for key, host in self._by_key.items():

@@ -74,6 +74,17 @@ class BothTransports:
         clock: Callable[[], float] = time.monotonic,
         **options: Unpack[Options],
     ) -> None:
+        """Without arguments it finds each host's pace by itself.
+
+        hosts      a table shared with other clients (`polite_hosts`); else one is made of the settings among
+                   `options`, which are those of every adapter (`Settings`)
+        transport  makes the inner transport of an origin, in place of the library's own; then none of its `options`
+        pools_max  so many idle pools stay open; one that is idle for longer than its connections are kept is closed
+        clock      monotonic seconds
+        options    settings, and what the library's own transport takes, but for `retries`, which would pass no gate
+
+        What cannot be meant raises TypeError or ValueError here.
+        """
         unknown = options.keys() - Options.__annotations__.keys()
         if unknown:
             raise TypeError(f"unknown: {', '.join(sorted(unknown))}; known are {', '.join(Options.__annotations__)}")

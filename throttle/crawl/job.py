@@ -16,7 +16,6 @@ import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from functools import lru_cache, partial
 from heapq import nlargest
-from itertools import islice
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -33,21 +32,20 @@ from throttle.crawl.dispatcher import Dispatcher, Extract
 from throttle.crawl.errand import Errand
 from throttle.crawl.fetch import Fetcher
 from throttle.crawl.holdings import Holding, Holdings
+from throttle.crawl.intake import Intake, chunks
 from throttle.crawl.known_pace import KnownPace
-from throttle.crawl.links import is_within
 from throttle.crawl.options import CrawlOptions, HostOptions
 from throttle.crawl.origins import Origins
 from throttle.crawl.progress import HostProgress, Progress, progress
-from throttle.crawl.queue import Added, NewUrl, Pending, Queue
+from throttle.crawl.queue import Added, Pending, Queue
 from throttle.crawl.queue.sqlite import SqliteQueue
 from throttle.crawl.recorder import QueueThread, Recorder
 from throttle.crawl.result import Result
 from throttle.crawl.robots import user_agent
-from throttle.crawl.url_list import printable
-from throttle.crawl.web_url import NotFetchableError, WebUrl, web_url
+from throttle.crawl.web_url import WebUrl, web_url
 
-CLAIM, WINDOW, CHUNK = 32, 64, 2000
-"""hosts leased at once, URLs loaded of one, lines read at once"""
+CLAIM, WINDOW = 32, 64
+"""hosts leased at once, URLs loaded of one"""
 OUT_MAX = 2000
 """results that nobody has taken yet; with more, nothing is sent"""
 POLL_SECONDS = 0.5
@@ -89,7 +87,7 @@ class CrawlJob:
         self._clock = clock
         self._wall_clock = wall_clock
         self._holdings = Holdings()
-        self._sites: set[str] = set()
+        self._intake = Intake(self._key, options.follow, has_external=options.external)
         self._out: asyncio.Queue[Result | None] = asyncio.Queue()
         self._tasks: set[asyncio.Future[None]] = set()
         self._is_fed = self._is_claiming = self._is_polling = False
@@ -261,7 +259,7 @@ class CrawlJob:
         return self._out.qsize() < OUT_MAX
 
     def _landed(self, result: Result, links: Sequence[WebUrl]) -> None:
-        self._recorder.add(result, self._new_links(result, links) if links else [])
+        self._recorder.add(result, self._intake.new_links(result, links) if links else [])
 
     def _recorded(self, first: list[Result], added: Added, results: list[Result]) -> None:
         self._added(added)
@@ -280,40 +278,14 @@ class CrawlJob:
     # -- URLs in
 
     async def _feed(self) -> None:
-        async for lines in _chunks(self._urls):
-            added = await self._in_thread(self._add_lines, lines)
+        async for lines in chunks(self._urls):
+            added = await self._in_thread(self._intake.add, self._queue, lines)
             self.lines += len(lines)
             self.known += added.known
             self._added(added)
             self._dispatcher.plan_pump()
         self._is_fed = True
         self._dispatcher.plan_pump()
-
-    def _add_lines(self, lines: Sequence[str]) -> Added:
-        """In the queue's thread: a URL takes some 20 µs to read."""
-        return self._queue.add([self._new_url(line) for line in lines])
-
-    def _new_url(self, line: str) -> NewUrl:
-        try:
-            if not line.isascii() and any("\ud800" <= char <= "\udfff" for char in line):
-                raise NotFetchableError("not UTF-8")
-            url = web_url(line)
-        except NotFetchableError as error:
-            shown = printable(line)
-            return NewUrl(shown, shown, "", problem=str(error))
-        if self.options.follow:
-            self._sites.add(url.authority.removeprefix("www."))
-        return NewUrl(url.url, url.url if line == url.url else printable(line), self._key(url.authority))
-
-    def _new_links(self, result: Result, links: Sequence[WebUrl]) -> list[NewUrl]:
-        new = []
-        sites = frozenset(self._sites)
-        for link in links:
-            is_own = is_within(link.authority, sites)
-            if is_own or self.options.external:
-                depth = result.depth + 1 if is_own else self.options.follow
-                new.append(NewUrl(link.url, link.url, self._key(link.authority), depth, result.final_url))
-        return new
 
     def _added(self, added: Added) -> None:
         self.total += added.new
@@ -341,7 +313,9 @@ class CrawlJob:
         hungry = dispatcher.frontier.take_hungry(256)
         if hungry:
             self._begin(self._load([lane.host for lane in hungry]))
-        has_use = dispatcher.free_slots > 0 and not dispatcher.frontier.ready
+        # Which links lead away is known only when all sites are.
+        is_ready = self._is_fed or not self.options.follow
+        has_use = is_ready and dispatcher.free_slots > 0 and not dispatcher.frontier.ready
         if has_use and self._may_claim and not self._is_claiming and len(self._holdings) < self.options.hosts_max:
             self._is_claiming = True
             self._begin(self._claim())
@@ -444,19 +418,3 @@ def _errand(one: Pending, holding: Holding, method: str) -> Errand:
         host_id=holding.host_id,
         host=holding.host.name,
     )
-
-
-async def _chunks(urls: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[list[str]]:
-    if isinstance(urls, AsyncIterable):
-        chunk: list[str] = []
-        async for one in urls:
-            chunk.append(one)
-            if len(chunk) >= CHUNK:
-                yield chunk
-                chunk = []
-        if chunk:
-            yield chunk
-        return
-    iterator = iter(urls)
-    while some := list(islice(iterator, CHUNK)):
-        yield some

@@ -5,6 +5,7 @@ package. What it cannot parse yields the links so far.
 """
 
 import contextlib
+from collections.abc import Set
 from html.parser import HTMLParser
 
 from throttle.crawl.web_url import NotFetchableError, WebUrl, web_url
@@ -60,6 +61,6 @@ def links(text: str, page: str, agent: str = "throttle-crawl") -> list[WebUrl]:
     return list(found.values())
 
 
-def is_within(authority: str, sites: frozenset[str]) -> bool:
+def is_within(authority: str, sites: Set[str]) -> bool:
     """Whether a link stays on a site; with «www.» or without is the same site."""
     return authority.removeprefix("www.") in sites
