@@ -6,7 +6,8 @@
 
 known, learned  time ÷ max(URLs of the slowest host ÷ its rate, all ÷ throughput), list grouped by host and shuffled;
                 what the hosts refused by their own count; the learned pace against the hidden limit
-throughput      1,000 hosts without a limit: URLs a second and CPU a URL, all of CrawlJob, its queue on disk included
+throughput      1,000 hosts without a limit: URLs a second and CPU a URL, all of CrawlJob, its queue on disk included;
+                and what httpx2 costs by itself
 memory          the most that the process held, by the number of URLs that it was given
 mixed           hosts that fail, move, block and disallow: has each URL the one result that the farm meant for it?
 peers           Scrapy with AutoThrottle and Crawlee with its ThrottlingRequestManager, a smaller job on such a farm
@@ -88,9 +89,8 @@ def jobs(sizes: Sizes, seed: int, *, is_known: bool) -> None:
     plans = limited_hosts(urls_of, sizes.seconds, random)
     rates = with_rates(plans)
     best = optimum(urls_of, list(rates.values()), float("inf"))
-    print(
-        f"{'known' if is_known else 'learned'} rates, {sizes.urls:,} URLs over {sizes.hosts:,} hosts; optimum {best:.0f} s"
-    )
+    kind = "known" if is_known else "learned"
+    print(f"{kind} rates, {sizes.urls:,} URLs over {sizes.hosts:,} hosts; optimum {best:.0f} s")
     for order in ("grouped", "shuffled"):
         with farm(plans) as hosts:
             urls = [hosts.url(plan, path) for plan, count in zip(plans, urls_of, strict=True) for path in paths(count)]
@@ -115,26 +115,29 @@ def learned(urls_of: Sequence[int], rates: dict[str, float], paces: dict[str, fl
     shares = sorted(paces[address] / rates[address] for address in asked)
     within = sum(1 for share in shares if 0.9 <= share <= 1.1)
     print(
-        f"            pace ÷ limit of {len(shares)} hosts with {LEARNED_FROM} URLs or more: median {median(shares):.3f},"
-        f" {shares[0]:.2f} to {shares[-1]:.2f}, within a tenth {within}"
+        f"            pace ÷ limit of {len(shares)} hosts with {LEARNED_FROM} URLs or more: median"
+        f" {median(shares):.3f}, {shares[0]:.2f} to {shares[-1]:.2f}, within a tenth {within}"
     )
 
 
 def throughput(sizes: Sizes, seed: int) -> None:
-    for loop in ("uvloop", "asyncio"):
+    count = sizes.open_urls
+    print(f"1,000 hosts without a limit, {count:,} URLs, each host in turn:")
+    for name, told in (
+        ("CrawlJob, uvloop", {}),
+        ("bare httpx2, uvloop", {"bare": True}),
+        ("CrawlJob, asyncio", {"loop": "asyncio"}),
+        ("bare httpx2, asyncio", {"bare": True, "loop": "asyncio"}),
+    ):
         with farm(open_hosts(1000)) as hosts:
-            urls = [hosts.url(plan, path) for path in paths(sizes.open_urls // 1000) for plan in hosts.plans]
-            done = crawl(urls, open=True, loop=loop, seed=seed)
-        _throughput_told(loop, len(urls), done)
-
-
-def _throughput_told(loop: str, count: int, done: dict[str, Any]) -> None:
-    print(
-        f"1,000 hosts without a limit, {count:,} URLs, {loop}: {count / done['seconds']:.0f} a second,"
-        f" {1e3 * done['cpu'] / count:.2f} ms of CPU a URL = {count / done['cpu']:.0f} a second of CPU"
-        f"  ({done['kinds']}, {done['peak_mb']:.0f} MB)",
-        flush=True,
-    )
+            urls = [hosts.url(plan, path) for path in paths(count // 1000) for plan in hosts.plans]
+            done = crawl(urls, open=True, seed=seed, **told)
+            pages = sum(host["pages"] for host in hosts.truth().values())
+        print(
+            f"  {name:20} {count / done['seconds']:6.0f} a second, {1e3 * done['cpu'] / count:.2f} ms of CPU a URL"
+            f" = {count / done['cpu']:.0f} a second of CPU  lost {count - pages}  {done['peak_mb']:.0f} MB",
+            flush=True,
+        )
 
 
 def memory(sizes: Sizes, seed: int) -> None:
@@ -153,7 +156,8 @@ def mixed(sizes: Sizes, seed: int) -> None:
         truth = hosts.truth().values()
     refused, served = (sum(host[name] for host in truth) for name in ("refused", "admitted"))
     print(
-        f"mixed hosts, {sizes.mixed_urls:,} URLs: {done['results']:,} results, {done['repeated']} repeated, {wrong} not as meant"
+        f"mixed hosts, {sizes.mixed_urls:,} URLs: {done['results']:,} results,"
+        f" {done['repeated']} repeated, {wrong} not as meant"
         f"  refused {100 * refused / (refused + served):.2f} %  {done['seconds']:.0f} s  {done['kinds']}",
         flush=True,
     )
@@ -164,9 +168,7 @@ def peers(sizes: Sizes, seed: int) -> None:
     random = Random(f"peers/{seed}")
     urls_of = counts(sizes.peers_urls, 100, random)
     plans = limited_hosts(urls_of, sizes.peers_seconds, random)
-    print(
-        f"the same job by others: {sizes.peers_urls:,} URLs over 100 hosts, shuffled; optimum {sizes.peers_seconds:.0f} s"
-    )
+    print(f"{sizes.peers_urls:,} URLs over 100 hosts, shuffled, rates unknown; optimum {sizes.peers_seconds:.0f} s")
 
     def ours(urls: Sequence[str]) -> float:
         return float(crawl(urls, seed=seed)["seconds"])

@@ -28,7 +28,7 @@ def counts(urls: int, hosts: int, random: Random) -> list[int]:
 
 
 def limited_hosts(urls_of: Sequence[int], seconds: float, random: Random) -> list[HostPlan]:
-    """Token buckets that refuse with 429; the largest host needs just `seconds`, none of the others more than 0.9 of it."""
+    """Token buckets that refuse with 429; the largest host needs `seconds`, none of the others more than 0.9 of it."""
     plans = []
     for turn, count in enumerate(urls_of):
         least = count / seconds if turn == 0 else count / (0.9 * seconds)

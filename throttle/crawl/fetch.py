@@ -32,6 +32,19 @@ def client_library() -> str:
     raise NoClientError
 
 
+def idle_connections_max(hosts: int) -> int:
+    """Of as many hosts connections are kept, as far as half the files go that this process may open.
+
+    With fewer than there are hosts in turn, each request would open one: three times the CPU.
+    """
+    try:
+        from resource import RLIMIT_NOFILE, getrlimit
+    except ImportError:  # Windows: no such limit on sockets
+        return hosts
+    files, _ = getrlimit(RLIMIT_NOFILE)
+    return hosts if files < 0 else min(hosts, max(1, files // 2))
+
+
 class Fetcher:
     """`wrap` puts something above the throttled transport, such as a cache; what that answers itself costs no place."""
 
