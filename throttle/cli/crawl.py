@@ -11,17 +11,19 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from throttle.cli import DONE, INTERRUPTED, NOT_MET, WRONG_USAGE, CommandError
-from throttle.cli.crawl_place import default_job, forget_job
+from throttle.cli.crawl_place import default_job
 from throttle.cli.crawl_screen import CrawlScreen, duration
 from throttle.cli.crawl_settings import UsageError, options_from
 from throttle.crawl import CrawlJob, NoContactError, QueueError, Result
 from throttle.crawl.drawing import NoPillowError, save_png
 from throttle.crawl.fetch import NoClientError, client_library
 from throttle.crawl.output import csv_lines, json_lines
+from throttle.crawl.queue.sqlite import remove
 from throttle.crawl.report import plot_page, plots, report
 from throttle.crawl.sources import Sitemaps, is_url, lines_of
 from throttle.crawl.tally import Tally
@@ -119,7 +121,7 @@ class _Crawl:
     async def run(self) -> int:
         arguments = self._arguments
         if arguments.fresh and self._path is not None:
-            forget_job(self._path)
+            remove(self._path)
         job = CrawlJob(self._urls(), contact=arguments.contact, job=self._path, options=self._options)
         if arguments.sitemap:
             self._sitemaps = Sitemaps(job.hosts, job.user_agent)
@@ -196,7 +198,7 @@ class _Crawl:
         sentences = self._sentences(job, seconds)
         self._write_pages(job, sentences)
         if job.is_finished and not self._is_kept and self._path is not None:
-            forget_job(self._path)
+            remove(self._path)
         notes = self._sitemaps.notes if self._sitemaps is not None else []
         if self._arguments.json:
             table = {
@@ -232,7 +234,8 @@ class _Crawl:
         if not job.is_finished:
             why = {"deadline": "the deadline has come", "stop": "stopped"}.get(job.stopped_by or "", "stopped")
             again = "the same command goes on" if self._path is not None else "--job FILE would have kept the job"
-            told.append(f"{why}: {job.total - job.done:,} URLs are left; {again}")
+            left = job.total - job.done
+            told.append(f"{why}: {left:,} {'URL is' if left == 1 else 'URLs are'} left; {again}")
         return told
 
     def _write_pages(self, job: CrawlJob, sentences: list[str]) -> None:
@@ -264,6 +267,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("-o FILE.sqlite is the job's own file: leave --job out, or name the same")
     if arguments.plot is not None and arguments.plot.suffix not in (".png", ".html"):
         raise UsageError(f"--plot {arguments.plot}: its name must end with .png or .html")
+    if arguments.plot is not None and arguments.plot.suffix == ".png" and find_spec("PIL") is None:
+        raise NoPillowError
     for path in (output, arguments.report, arguments.plot):
         if path is not None and not path.parent.is_dir():
             raise UsageError(f"{path}: there is no folder {path.parent}")

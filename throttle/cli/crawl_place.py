@@ -29,11 +29,6 @@ def default_job(arguments: argparse.Namespace, options: CrawlOptions) -> Path:
     return folder / f"{digest}.sqlite"
 
 
-def forget_job(path: Path) -> None:
-    for suffix in ("", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
-
-
 def _cache() -> Path:
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home())

@@ -38,7 +38,7 @@ from throttle.crawl.options import CrawlOptions, HostOptions
 from throttle.crawl.origins import Origins
 from throttle.crawl.progress import HostProgress, Progress, progress
 from throttle.crawl.queue import Added, Pending, Queue
-from throttle.crawl.queue.sqlite import SqliteQueue
+from throttle.crawl.queue.sqlite import SqliteQueue, remove
 from throttle.crawl.recorder import QueueThread, Recorder
 from throttle.crawl.result import Result
 from throttle.crawl.robots import user_agent
@@ -195,7 +195,7 @@ class CrawlJob:
         finally:
             self._in_thread.close()
             if self._temporary is not None:
-                _remove(self._temporary)
+                remove(self._temporary)
         if self._error is not None and kind is None:
             raise self._error
 
@@ -400,12 +400,6 @@ class CrawlJob:
 def _pace(own: HostOptions, rates: Rates) -> Rates | Callable[[], Pace]:
     rates = own.rates or rates
     return rates if own.rate is None else partial(KnownPace, own.rate, rates.in_flight)
-
-
-def _remove(path: Path) -> None:
-    """A SQLite file and what belongs to it."""
-    for suffix in ("", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _errand(one: Pending, holding: Holding, method: str) -> Errand:

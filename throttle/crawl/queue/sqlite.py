@@ -313,6 +313,12 @@ class SqliteQueue:
             raise QueueError(f"{self.path}: {_sentence(error, self._busy_seconds)}") from error
 
 
+def remove(path: Path) -> None:
+    """A job's file, and what SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
 _INSERT_URL = (
     "INSERT INTO urls (host_id, key, url, depth, found_on, is_done) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
