@@ -33,16 +33,16 @@ def client_library() -> str:
 
 
 def idle_connections_max(hosts: int) -> int:
-    """Of as many hosts connections are kept, as far as half the files go that this process may open.
+    """Of so many hosts connections are kept; a quarter of the files that this process may open, as each may keep some.
 
-    With fewer than there are hosts in turn, each request would open one: three times the CPU.
+    With fewer than there are hosts in turn, each request opens a connection.
     """
     try:
         from resource import RLIMIT_NOFILE, getrlimit
     except ImportError:  # Windows: no such limit on sockets
         return hosts
     files, _ = getrlimit(RLIMIT_NOFILE)
-    return hosts if files < 0 else min(hosts, max(1, files // 2))
+    return hosts if files < 0 else min(hosts, max(1, files // 4))
 
 
 class Fetcher:
