@@ -24,7 +24,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -51,6 +51,7 @@ class Sizes:
     mixed_urls: int
     peers_urls: int
     peers_seconds: float
+    orders: Sequence[str] = ("grouped", "shuffled")
 
 
 FULL = Sizes(75_000, 1_000, 240.0, 50_000, (10_000, 100_000, 1_000_000), 6_000, 4_000, 60.0)
@@ -91,7 +92,7 @@ def jobs(sizes: Sizes, seed: int, *, is_known: bool) -> None:
     best = optimum(urls_of, list(rates.values()), float("inf"))
     kind = "known" if is_known else "learned"
     print(f"{kind} rates, {sizes.urls:,} URLs over {sizes.hosts:,} hosts; optimum {best:.0f} s")
-    for order in ("grouped", "shuffled"):
+    for order in sizes.orders:
         with farm(plans) as hosts:
             urls = [hosts.url(plan, path) for plan, count in zip(plans, urls_of, strict=True) for path in paths(count)]
             done = crawl(dict(orders(urls, random))[order], rates=rates if is_known else None, seed=seed)
@@ -220,13 +221,16 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(PARTS), help=f"some of {', '.join(PARTS)}")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, help="that the slowest host needs")
+    parser.add_argument("--order", choices=["grouped", "shuffled"], help="one instead of both")
     given = parser.parse_args()
     unknown = set(given.only.split(",")) - set(PARTS)
     if unknown:
         parser.error(f"--only knows {', '.join(PARTS)}, not {', '.join(sorted(unknown))}")
     sizes = QUICK if given.quick else FULL
     if given.seconds:
-        sizes = Sizes(**{**sizes.__dict__, "seconds": given.seconds})
+        sizes = replace(sizes, seconds=given.seconds)
+    if given.order:
+        sizes = replace(sizes, orders=(given.order,))
     allow_files()
     print(f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores, seed {given.seed}", flush=True)
     for part in given.only.split(","):
