@@ -37,13 +37,14 @@ class Score:
         return self.goodput >= 0.95 and self.refused <= 0.01 and self.p95 <= 2.0 and self.jain >= 0.95
 
 
-def run(situation: Situation, contestant: Contestant, seed: int) -> Score:
+def run(situation: Situation, contestant: Contestant, seed: int, late: Callable[[], float] = float) -> Score:
+    """`late` draws by how many seconds a wait of our flow ends later than wished, as in a real event loop."""
     random = Random(f"{situation.name}/{seed}")
     situation = shifted(situation, random.uniform(0.0, 6.0))
     clockwork = Clockwork()
     site = situation.site(clockwork, Random(random.random()))
     clients = [
-        _client(situation, contestant, clockwork, site, caller, start, Random(random.random()))
+        _client(situation, contestant, clockwork, site, caller, start, Random(random.random()), late)
         for caller, start in enumerate(situation.starts)
     ]
     clockwork.run(situation.seconds)
@@ -58,12 +59,13 @@ def _client(
     caller: int,
     start: float,
     random: Random,
+    late: Callable[[], float],
 ) -> Client:
     work = Work(_pieces(situation))
     pace = contestant(situation, caller, random)
     if hasattr(pace, "in_flight_max"):
         host = Host(situation.name, pace, start, random)
-        return FlowClient(clockwork, site, host, caller, work, start)
+        return FlowClient(clockwork, site, host, caller, work, start, late)
     return LimiterClient(clockwork, site, pace, caller, work, start)  # type: ignore[arg-type]
 
 

@@ -3,9 +3,9 @@
 from throttle.client.pace import rest_seconds
 from throttle.rate_limit_fields import Quota
 
-# An event loop is late at each turn: by milliseconds, on a machine that others use too by tens of them. What one
-# request lost so, the next may make up for, by a burst of at most a tenth of a second's worth. With a fiftieth a host
-# at 84 a second was done 4 % late, simulated; with this it is on time, be the loop 10 ms late or 200.
+# An event loop is late at each turn, by milliseconds or on a busy machine by tens of them, and sometimes all slots are
+# taken. What one request lost so, the next may make up for, by a burst of at most a tenth of a second's worth. With a
+# fiftieth a host at 84 a second was done 4 to 7 % late, simulated; with this it is on time.
 LATE_SECONDS = 0.1
 # After a refusal so much is left of the rate, and each answer brings back so much of the whole.
 CUT, BACK = 0.8, 0.005
