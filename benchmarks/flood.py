@@ -2,6 +2,7 @@
 
     python benchmarks/flood.py                  about half an hour; makes .venv-peers for the peers first
     python benchmarks/flood.py --quick          a few minutes, rougher
+    python benchmarks/flood.py --minutes 1      so long a flood in each question
     python benchmarks/flood.py --as-browsers    the flood claims to be Chrome
     python benchmarks/flood.py --json           for machines
 
@@ -30,6 +31,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a tenth of the time")
     parser.add_argument("--json", action="store_true", help="results for machines")
     parser.add_argument("--no-peers", action="store_true", help="leave the peers out; runs in this environment")
+    parser.add_argument("--minutes", type=float, help=f"of each flood, in place of {MINUTES:g} (cost) and 1 (verdicts)")
     parser.add_argument("--as-browsers", action="store_true", help="the flood claims to be Chrome")
     parser.add_argument("--only", choices=["cost", "verdicts"])
     parser.add_argument("--child", nargs=2, metavar=("QUESTION", "SUBJECT"), help=argparse.SUPPRESS)
@@ -51,13 +53,14 @@ def main() -> None:
         found[question] = {s.name: in_a_child(question, s.name, given) for s in subjects if s not in left_out}
     bars = []
     if "cost" in found:
-        small = found["cost"][MODERN_SMALL.name]["growth"][-1]
-        bars.append(Bar("growth with max_bytes of 64 MiB, and 48 MiB for acquaintances and caches", 112, small, "MiB"))
+        for name, most in ((MODERN.name, 512), (MODERN_SMALL.name, 64)):
+            growth = max(found["cost"][name]["growth"])
+            bars.append(Bar(f"growth with {most} MiB, and 50 for acquaintances and caches", most + 50, growth, "MiB"))
         refusals = ((subject.name, found["cost"][subject.name]["refusals"]) for subject in (PAGE, MODERN))
         bars += [Bar(f"refusals of a person: {name}", 0, count, "") for name, count in refusals]
     if "verdicts" in found and not given.as_browsers:
         modern = found["verdicts"][MODERN.name]["callers"]
-        for who in ("people", "people who come later", "feed reader", "crawler"):
+        for who in ("people", "people who come later", "feed reader", "verified crawler"):
             missed = modern[who]["came"] - modern[who]["served"]
             bars.append(Bar(f"{MODERN.name}, not served: {who}", 0, missed, f"of {modern[who]['came']}"))
     if given.json:
@@ -73,22 +76,27 @@ def in_a_child(question: str, name: str, given: argparse.Namespace) -> Any:
     command = [sys.executable, sys.argv[0], "--child", question, name]
     command += ["--quick"] if given.quick else []
     command += ["--as-browsers"] if given.as_browsers else []
+    command += ["--minutes", str(given.minutes)] if given.minutes else []
     print(f"{question}: {name}", file=sys.stderr)
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
 def child(given: argparse.Namespace) -> None:
+    from flooding.subjects import LISTS
+
     question, name = given.child
     part = 0.1 if given.quick else 1.0
     if question == "cost":
         from flooding import cost
 
-        result = cost.flood(name, MINUTES * part, SEED)
+        result = cost.flood(name, given.minutes or MINUTES * part, SEED)
     else:
         from flooding import verdicts
 
-        result = verdicts.flood(name, max(20.0, SECONDS * part), SEED, as_browsers=given.as_browsers)
+        seconds = given.minutes * 60 if given.minutes else max(20.0, SECONDS * part)
+        result = verdicts.flood(name, seconds, SEED, as_browsers=given.as_browsers)
     print(json.dumps(result), flush=True)
+    LISTS.cleanup()
     os._exit(0)  # some peers' threads would sweep on
 
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, FastAPI
 from tests import virtual_clock
 from tests.asgi import CHROME, ask
 from tests.virtual_clock import run
-from throttle import MemoryStore, ThrottleMiddleware
+from throttle import Limits, MemoryStore, ThrottleMiddleware
 from throttle.fastapi import route_limit, throttle_responses
 
 
@@ -140,6 +140,23 @@ def test_the_openapi_document_tells_of_refusals() -> None:
     responses = api().openapi()["paths"]["/export"]["get"]["responses"]
     assert "Retry-After" in responses["503"]["headers"]
     assert "application/problem+json" in responses["429"]["content"]
+
+
+def test_a_routes_refusal_and_the_middlewares_are_as_the_openapi_document_says() -> None:
+    async def story() -> None:
+        app = api(limits=Limits(stack_hits=4))
+        answers = [await ask(app, "/export", headers={"Accept": "application/json"}) for _ in range(5)]
+        assert [answer.status for answer in answers] == [200, 200, 503, 503, 503]
+        documented = app.openapi()["paths"]["/export"]["get"]["responses"]["503"]
+        for answer in (answers[2], answers[4]):  # the route's, and the hit stack's
+            (content_type, document) = next(iter(documented["content"].items()))
+            assert answer.fields["content-type"] == content_type == "application/problem+json"
+            assert set(document["schema"]["required"]) <= set(answer.json) <= set(document["schema"]["properties"])
+            assert "Please come back in" in answer.json["detail"]
+            assert answer.retry_after >= 1
+        assert answers[2].json == {"detail": "A limit of this site was reached. Please come back in 60 seconds."}
+
+    run(story())
 
 
 def test_what_cannot_work_is_said() -> None:

@@ -24,7 +24,7 @@ def route_limit(*, hits: int, seconds: float, name: str | None = None) -> Callab
     Counts are kept under `name`: routes with the same name share them; by default each route has its own (one router
     included twice is the same routes). Raises ValueError for impossible numbers, RuntimeError at the first request if
     the middleware is not mounted, and HTTPException with Retry-After (503, or the middleware's `status` for
-    `route_limit`) when the caller is refused.
+    `route_limit`) when the caller is refused: FastAPI answers with a problem document that has the `detail` alone.
     """
     Limits(stack_hits=hits, stack_seconds=seconds)  # checks the numbers
 
@@ -37,7 +37,9 @@ def route_limit(*, hits: int, seconds: float, name: str | None = None) -> Callab
         refusal = await throttle.ask(rule, request.scope)
         if refusal is not None:
             headers = {key.decode(): value.decode() for key, value in required_fields(refusal)}
-            raise HTTPException(refusal.status, f"Please come back in {refusal.retry_after} s.", headers)
+            # FastAPI answers {"detail": ...}, which is a problem document once it is called so (RFC 9457, 3.1).
+            headers["content-type"] = "application/problem+json"
+            raise HTTPException(refusal.status, refusal.detail, headers)
 
     return limited
 
@@ -54,7 +56,10 @@ def _name_of_route(scope: Scope) -> str:
 
 
 def throttle_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The refusals, for `FastAPI(responses=throttle_responses())`; by default those with status 503."""
+    """The refusals, for `FastAPI(responses=throttle_responses())`; by default those with status 503.
+
+    Holds for those of the middleware, to a caller that asks for JSON, and for those of `route_limit`.
+    """
     return {status: _refusal_document() for status in statuses or (503,)}
 
 
@@ -85,7 +90,7 @@ def _refusal_document() -> dict[str, Any]:
                         "violated-policies": {"type": "array", "items": {"type": "string"}},
                         "retry-after": {"type": "integer"},
                     },
-                    "required": ["title", "status", "detail"],
+                    "required": ["detail"],  # all that a route's own limit tells
                 },
                 "example": example.problem(),
             }

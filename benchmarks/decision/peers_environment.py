@@ -22,7 +22,7 @@ def enter() -> None:
     python = PEERS / "bin" / "python"
     if not INSTALLED.exists() or INSTALLED.stat().st_mtime < REQUIREMENTS.stat().st_mtime:
         print(f"making {PEERS.name} for the peers: {REQUIREMENTS.relative_to(ROOT)}", file=sys.stderr)
-        _make(python, ["-e", str(ROOT), "-r", str(REQUIREMENTS)])
+        _make(python, ["-e", f"{ROOT}[demo]", "-r", str(REQUIREMENTS)])
         INSTALLED.touch()
     os.execv(python, [str(python), *sys.argv])
 

@@ -11,6 +11,9 @@ from decision.traffic import BROWSERS
 Scope = dict[str, Any]
 Headers = list[tuple[bytes, bytes]]
 
+GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+CLAIMS_GOOGLE = 10
+
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _CHROME = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/%s Safari/537.36"
 
@@ -34,7 +37,10 @@ def scope_of(address: str, headers: Headers) -> Scope:
 
 
 def invented(seed: int, *, as_browsers: bool = False) -> Iterator[Scope]:
-    """Callers for ever, each with an address and an agent that nobody had before; one in five comes over IPv6."""
+    """Callers for ever, each with an address that nobody had before; one in five comes over IPv6.
+
+    Nor had anybody its agent, but that one in ten borrows Googlebot's name.
+    """
     random = Random(seed)
     number = 0
     while True:
@@ -47,7 +53,10 @@ def invented(seed: int, *, as_browsers: bool = False) -> Iterator[Scope]:
             # One allocation of 32 bits, as a hosting company has it: addresses at will.
             address = str(ipaddress.IPv6Address((0x2001_0DB8 << 96) | random.getrandbits(96)))
         version = f"{random.randrange(90, 150)}.0.{random.randrange(9999)}.{number % 1000}"
-        agent = _CHROME % version if as_browsers else "".join(random.choices(LETTERS, k=9)) + "/" + version
+        if number % CLAIMS_GOOGLE == 0:
+            agent = GOOGLEBOT
+        else:
+            agent = _CHROME % version if as_browsers else "".join(random.choices(LETTERS, k=9)) + "/" + version
         headers = [
             (b"host", b"papers.example"),
             (b"user-agent", agent.encode()),
@@ -78,7 +87,7 @@ def _robot(agent: bytes) -> tuple[tuple[bytes, bytes], ...]:
 
 
 _READER = _robot(b"FreshRSS/1.27.1 (Linux; https://freshrss.org)")
-_CRAWLER = _robot(b"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)")
+_CRAWLER = _robot(GOOGLEBOT.encode())
 
 
 def steady(flood_begins: float) -> list[Steady]:
@@ -88,6 +97,6 @@ def steady(flood_begins: float) -> list[Steady]:
         *(Steady("people", f"198.51.100.{number}", 5.0, _browser(number), 0.7 * number) for number in range(6)),
         *(Steady("people who come later", f"198.51.7.{n}", 5.0, _browser(n), late + 0.7 * n) for n in range(6)),
         Steady("feed reader", "203.0.113.9", 15.0, _READER, 1.0),
-        Steady("crawler", "66.249.66.1", 31.0, _CRAWLER, 2.0),
+        Steady("verified crawler", "66.249.66.1", 31.0, _CRAWLER, 2.0),
         Steady("feed reader that comes later", "203.0.114.9", 15.0, _READER, late + 1.5),
     ]

@@ -1,7 +1,10 @@
 """What stands before the site in each run: nothing, the throttle, a peer."""
 
+import json
+import tempfile
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from decision import subjects
@@ -10,11 +13,24 @@ from decision.subjects import Subject, behind
 from throttle import Limits, MemoryStore, ThrottleMiddleware
 
 SMALL = 64 << 20
+CRAWLERS_NETWORK = "66.249.66.0/27"
+LISTS = tempfile.TemporaryDirectory(prefix="throttle-flood-")
 
 
 def _throttle(clock: Any, limits: Limits, **store: int) -> Any:
-    kept = MemoryStore(clock=clock.read, **store)
-    return behind(ThrottleMiddleware, limits=limits, store=kept, clock=clock.read, wall_clock=clock.read)
+    """Knows the crawler by its operator's published addresses, as a site does; asks no DNS."""
+    prefixes = {"prefixes": [{"ipv4Prefix": CRAWLERS_NETWORK}]}
+    for name in ("google-common-crawlers", "google-special-crawlers"):
+        Path(LISTS.name, f"{name}.json").write_text(json.dumps(prefixes))
+    return behind(
+        ThrottleMiddleware,
+        limits=limits,
+        store=MemoryStore(clock=clock.read, **store),
+        clock=clock.read,
+        wall_clock=clock.read,
+        crawler_ranges=LISTS.name,
+        reverse_dns=False,
+    )
 
 
 BARE = subjects.BARE

@@ -177,3 +177,25 @@ def test_ctrl_c_midway_reports_what_was_read_so_far(tmp_path: Path) -> None:
     assert 10_000 < report["coverage"]["lines"] <= 60_000
     assert report["classes"]["browser"]["requests"] == report["coverage"]["hits"] > 0
     assert err == b""
+
+
+def test_a_site_with_its_own_table_of_agents_is_replayed_by_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "log").write_text('192.0.2.1 - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "Xqz/1.0"\n')
+    (tmp_path / "agents.txt").write_text("crawler\tXqz\n")
+    (tmp_path / "throttle.toml").write_text(f"agent_table = '{tmp_path / 'agents.txt'}'\n")
+    command = [str(tmp_path / "log"), "--limits", str(tmp_path / "throttle.toml"), "--json"]
+    assert replay(*command, "--require", "known_crawler.requests==1") == 0
+    (tmp_path / "agents.txt").write_text("nonsense\n")
+    assert replay(*command) == 2
+    assert "agents.txt, line 1" in capsys.readouterr().err
+
+
+def test_a_load_limit_that_a_site_finds_by_itself_cannot_be_replayed(tmp_path: Path, capsys: Any) -> None:
+    limits = tmp_path / "throttle.toml"
+    limits.write_text("[limits]\nload_max = 'auto'\n")
+    assert replay(log(tmp_path / "log"), "--limits", str(limits)) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f'throttle replay: {limits}: load_max = "auto" cannot be replayed')
+    assert said.count("\n") == 1

@@ -29,7 +29,8 @@ class Browser:
         self.cookie = ""
 
     async def get(self, path: str = "/", *, dest: str | None = "document", **more: Any) -> Answer:
-        headers = [] if dest is None else [("sec-fetch-dest", dest)]
+        headers = [("sec-fetch-mode", "navigate" if dest == "document" else "no-cors")]
+        headers += [] if dest is None else [("sec-fetch-dest", dest)]
         if self.cookie:
             headers.append(("cookie", f"theme=dark; {self.cookie}"))
         answer = await ask(self.app, path, headers=headers, **self.scope, **more)
@@ -45,8 +46,9 @@ async def statuses(browser: Browser, count: int, **more: Any) -> Counter[int | N
 class Library:
     """Thirty people who come as people do, each with a page and what it loads every few seconds."""
 
-    def __init__(self, app: Any, *, people: int = 30, seed: int = 5) -> None:
+    def __init__(self, app: Any, *, people: int = 30, seed: int = 5, **scope: Any) -> None:
         self.app = app
+        self.scope = scope
         self.random = Random(seed)
         self.people = people
         self.refusals: list[int] = []
@@ -63,7 +65,7 @@ class Library:
                 await asyncio.sleep(self.random.expovariate(1 / arrivals))
 
     async def _read(self, person: int, pages: int) -> None:
-        browser = Browser(self.app)
+        browser = Browser(self.app, **self.scope)
         for _ in range(pages):
             answer = await browser.get()
             if answer.status == 503:
@@ -115,13 +117,16 @@ async def test_thirty_who_come_in_the_same_instant_are_served_or_told_one_wait_t
     assert library.served == 30 * 5
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
 @in_virtual_time
-async def test_they_are_served_while_a_script_among_them_that_throws_its_cookies_away_is_held_to_ten() -> None:
+async def test_they_are_served_while_a_script_among_them_that_throws_its_cookies_away_is_held_to_ten(
+    scheme: str,
+) -> None:
     app = site(limits=MODERN)
-    library, served = Library(app), list[float]()
+    library, served = Library(app, scheme=scheme), list[float]()
     reading = asyncio.create_task(library.open(arrivals=5, pages=40))
     await asyncio.sleep(200)  # all have come
-    hammering = asyncio.create_task(script(app, served))
+    hammering = asyncio.create_task(script(app, served, scheme=scheme))
     await reading
     hammering.cancel()
     assert library.refusals == [0] * 30

@@ -238,9 +238,33 @@ def test_verified_and_forged_crawlers_have_an_all_clock_each() -> None:
     ]
 
 
-def test_a_forged_crawler_wakes_last() -> None:
-    ranks = [wake_rank(CallerClass.KNOWN_CRAWLER, finding) for finding in (Finding.VERIFIED, Finding.UNKNOWN)]
-    assert max(*ranks, wake_rank(CallerClass.ASSUMED_BOT)) < wake_rank(CallerClass.KNOWN_CRAWLER, Finding.FORGED)
+@pytest.mark.parametrize("limits", [MODERN, Limits.modern()])
+@pytest.mark.parametrize("is_acquaintance", [False, True])
+def test_a_forged_crawler_takes_nobodys_bed(limits: Limits, is_acquaintance: bool) -> None:
+    def room(finding: Finding) -> LoadRule:
+        rules = handle_request(CallerClass.KNOWN_CRAWLER, limits, finding=finding, is_acquaintance=is_acquaintance)
+        return next(rule for rule in rules if isinstance(rule, LoadRule))
+
+    assert room(Finding.FORGED).sleeping_max == 0
+    assert room(Finding.FORGED).at_most == room(Finding.UNKNOWN).at_most
+    assert room(Finding.UNKNOWN).sleeping_max == room(Finding.VERIFIED).sleeping_max > 0
+
+
+@in_virtual_time
+async def test_where_there_is_no_room_an_honest_crawler_sleeps_and_a_forged_one_is_refused_at_once() -> None:
+    app = modern()
+    await known(app, GENUINE, FORGER)
+    nobodys = app.store.prepare([])
+    for _ in range(MODERN.load_max):
+        app.store.admit(nobodys, (0,), 0, 0)
+    before = now()
+    assert await status(app, FORGER) == 503
+    assert now() == before
+    sleeping = asyncio.ensure_future(status(app, GENUINE))
+    await asyncio.sleep(1)
+    assert app.store.sleeping == 1
+    app.store.release()
+    assert await sleeping == 200
 
 
 def modern(**settings: Any) -> Any:
@@ -396,7 +420,7 @@ class Twin:
         prepared = self.store.prepare(list(handle_request(caller_class, SMALL, finding=finding)))
         # One caller has one agent: whether it is a bot's or a crawler's, its keys are the same.
         hashes: Hashes = (0, 100 + caller, 200 + caller)
-        return self.store.admit(prepared, hashes, self.now, wake_rank(caller_class, finding))
+        return self.store.admit(prepared, hashes, self.now, wake_rank(caller_class))
 
 
 def _order(verdict: Verdict) -> int:

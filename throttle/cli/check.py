@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 from throttle.cli import DONE, CommandError
 from throttle.operate.sentences import policy_in_sentences
+from throttle.server.agent_table import TableError, read_table
 from throttle.server.config import ConfigError, load
 from throttle.server.stores.named import store_named
 
@@ -24,7 +25,9 @@ def run(arguments: argparse.Namespace) -> int:
         settings, store = load(arguments.file, os.environ)
         if store is not None:
             store_named(store)
-    except ConfigError as error:
+        if settings.agent_table is not None:
+            read_table(settings.agent_table)
+    except (ConfigError, TableError) as error:
         raise CommandError(str(error)) from None
     except ValueError as error:
         where = "environment" if os.environ.get("THROTTLE_STORE") else arguments.file

@@ -15,6 +15,7 @@ from throttle.client.answer import FAILED_IN_A_ROW_MAX, Answer, Ending, Failure
 from throttle.client.backoff import Backoff
 from throttle.client.circuit_breaker import CircuitBreaker, State
 from throttle.client.events import Dropped, Event, RateChanged, Rested, Stopped, Waited
+from throttle.client.fleet.lease import LeaseBucket
 from throttle.client.in_flight import InFlightLimit, Waiter
 from throttle.client.pace import Pace
 from throttle.client.retry_budget import RetryBudget
@@ -81,6 +82,7 @@ class Host:
         now: float,
         random: Random,
         *,
+        bucket: LeaseBucket | None = None,
         politeness: Politeness | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
@@ -89,7 +91,7 @@ class Host:
         self.pace = pace
         self.random = random
         self.politeness = politeness or Politeness()
-        self.bucket = TokenBucket(pace.rate, pace.capacity, now)
+        self.bucket: TokenBucket | LeaseBucket = bucket or TokenBucket(pace.rate, pace.capacity, now)
         self.in_flight = InFlightLimit(pace.in_flight_max)
         self.breaker = CircuitBreaker()
         self.retry_budget = RetryBudget(now)
@@ -99,7 +101,7 @@ class Host:
         self._cut_at = float("-inf")  # when the last first refusal of a series was read
         self._drops_in_a_row = 0
         self._failures_in_a_row = 0
-        self._has_served = False
+        self.has_served = False
         self._rate_told = pace.rate
         self._latencies: deque[float] = deque(maxlen=self.politeness.latencies_kept)
         self._statuses: Counter[int | Failure] = Counter()
@@ -146,6 +148,19 @@ class Host:
         """Seconds for which nothing may be sent."""
         return max(0.0, self.breaker.rest_until - now) if self.breaker.is_resting else 0.0
 
+    def told_to_rest(self, now: float, seconds: float, *, is_cut: bool) -> None:
+        """Another worker of the fleet was refused. `is_cut`: what left before now and is refused is old news."""
+        if is_cut:
+            self._cut_at = now
+            self.bucket.drain(now)
+            self._tell(Rested(self.name, now, seconds))
+        self.breaker.rest(now + seconds)
+
+    def told_to_go_on(self) -> None:
+        """Another worker's scout has passed the gate."""
+        self.breaker.scout_served()
+        self.in_flight.wake_next()
+
     def give_back(self, place: Place) -> None:
         """A place that was not used: a cache had the answer, or nothing was left to ask."""
         if not place.is_told:
@@ -186,7 +201,7 @@ class Host:
         if answer.quota is not None:
             rest = self.pace.told(now, answer.quota, self.in_flight.count - 1)
             if rest > 0.0:
-                self.breaker.rest(now + rest)
+                self._rest(now, rest)
         self._obey_pace(now)
         return ending
 
@@ -239,7 +254,7 @@ class Host:
     # -- inside
 
     def _served(self, place: Place, now: float) -> None:
-        self._has_served = True
+        self.has_served = True
         if place.is_scout or not self.breaker.is_resting:
             self._drops_in_a_row = 0
         self._latencies.append(now - place.sent_at)
@@ -248,6 +263,7 @@ class Host:
     def _dropped(self, place: Place, answer: Answer) -> None:
         now, told = answer.at, answer.retry_after
         self._drops += 1
+        self._tell(Dropped(self.name, now, _name(answer.status), answer.retry_after))
         if told is not None:
             told += self.random.uniform(0.0, min(TOLD_JITTER * told, TOLD_JITTER_MAX))
         if place.is_scout:
@@ -255,17 +271,22 @@ class Host:
         if place.sent_at <= self._cut_at:
             # It left before the cut: old news, but a longer wait told is still a wait told.
             if told is not None and self.breaker.is_resting:
-                self.breaker.rest(now + told)
+                self._rest(now, told)
             return
         self._cut_at = now
         self._drops_in_a_row += 1
         seconds = self.pace.dropped(now, place.sent_at, place.height, told, self._drops_in_a_row)
-        self.breaker.rest(now + seconds)
+        self._rest(now, seconds)
         self.bucket.drain(now)
-        self._tell(Dropped(self.name, now, _name(answer.status), answer.retry_after))
-        self._tell(Rested(self.name, now, seconds))
-        if not self._has_served and self._drops_in_a_row >= self.politeness.wall_after:
+        if not self.has_served and self._drops_in_a_row >= self.politeness.wall_after:
             self.stop(now, f"{self._drops_in_a_row} refusals in a row and nothing ever served")
+
+    def _rest(self, now: float, seconds: float) -> None:
+        """Told when it is news: nothing rested, or not for so long."""
+        until = self.breaker.rest_until if self.breaker.is_resting else now
+        self.breaker.rest(now + seconds)
+        if self.breaker.rest_until > until:
+            self._tell(Rested(self.name, now, seconds))
 
     def _block_reason(self, answer: Answer) -> str | None:
         if isinstance(answer.status, Failure):

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from random import Random
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from throttle.client.events import Event
 from throttle.client.host import Politeness
@@ -12,6 +13,10 @@ from throttle.client.host_key import HostKey
 from throttle.client.hosts import Hosts
 from throttle.client.pace import Pace
 from throttle.client.pace_seeking import SeekingPace
+from throttle.client.remembered.rate_memory import RateMemory, rate_memory
+
+if TYPE_CHECKING:
+    from throttle.client.fleet.redis_fleet import RedisFleet
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,10 @@ class Settings(TypedDict, total=False):
     pace        what makes the pace of a host from its rates; the default seeks the limit (`SeekingPace`)
     politeness  longest waits, retries, what is a block (`Politeness`)
     key         which host an authority (`www.example.org:8000`) belongs to; the registrable domain by default
+    shared      `"redis://127.0.0.1:6379/0"`: all processes that name the same server spend one budget per host; a
+                `RedisFleet` likewise
+    memory      where what is learned of hosts survives the process: a path such as `"rates.db"` (SQLite), True for a
+                file in the platform's place for a user's data, `"postgresql://..."`, or a `RateMemory`
     hosts_max   so many idle hosts are remembered
     on_event    is called with each `Event`, while the host is locked: it must not ask that host
     random      for jitter; a seeded one makes runs repeatable
@@ -51,6 +60,8 @@ class Settings(TypedDict, total=False):
     pace: Callable[[Rates], Pace]
     politeness: Politeness
     key: Callable[[str], str]
+    shared: "str | RedisFleet"
+    memory: "str | Path | bool | RateMemory"
     hosts_max: int
     on_event: Callable[[Event], None]
     random: Random
@@ -67,15 +78,31 @@ def polite_hosts(**settings: Unpack[Settings]) -> Hosts:
     random = settings.get("random") or Random()
     seek = settings.get("pace") or partial(_seeking, random)
     per_host = settings.get("per_host") or {}
+    shared, memory = _fleet(settings.get("shared")), rate_memory(settings.get("memory"))
     return Hosts(
         partial(seek, settings.get("rates") or Rates()),
         per_host={name: partial(seek, told) if isinstance(told, Rates) else told for name, told in per_host.items()},
         key=settings.get("key") or HostKey(frozenset(per_host)),
         hosts_max=settings.get("hosts_max", 10_000),
+        shared=shared,
+        memory=memory,
+        owned=[
+            link
+            for told, link in ((settings.get("shared"), shared), (settings.get("memory"), memory))
+            if link is not None and link is not told
+        ],
         politeness=settings.get("politeness"),
         on_event=settings.get("on_event"),
         random=random,
     )
+
+
+def _fleet(shared: "str | RedisFleet | None") -> "RedisFleet | None":
+    if not isinstance(shared, str):
+        return shared
+    from throttle.client.fleet.redis_fleet import RedisFleet  # only for those who use it
+
+    return RedisFleet(shared)
 
 
 def given_or_new(hosts: Hosts | None, settings: Settings) -> Hosts:

@@ -6,6 +6,7 @@ counts against no time-out of the client's, and a pool has a connection for whoe
 
 import time
 from collections.abc import Callable, Iterable
+from threading import Thread
 from typing import Any, ClassVar, Unpack
 
 from throttle.client.driver import drive, drive_async
@@ -94,6 +95,7 @@ class BothTransports:
             raise TypeError(f"{', '.join(sorted(inner))}: give these to what `transport` makes, it makes every pool")
         limits = inner.get("limits")
         self.hosts = given_or_new(hosts, settings)
+        self._has_own_hosts = hosts is None
         self.clock = clock
         self.pools: Pools[Any] = Pools(
             (lambda origin: transport())
@@ -138,6 +140,8 @@ class AsyncTransport(BothTransports):
         """Every pool is closed; what is open in one fails."""
         for transport in self.pools.all():
             await transport.aclose()
+        if self._has_own_hosts and self.hosts.has_company:
+            Thread(target=self.hosts.close).start()  # a file or a server is told, and no loop waits for them
 
 
 class Transport(BothTransports):
@@ -162,3 +166,5 @@ class Transport(BothTransports):
         """Every pool is closed; what is open in one fails."""
         for transport in self.pools.all():
             transport.close()
+        if self._has_own_hosts:
+            self.hosts.close()

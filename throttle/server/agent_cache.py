@@ -50,7 +50,7 @@ class AgentCache:
             follower.cache_clear()
 
     def clear_too(self, follower: Any) -> None:
-        """Clear this `lru_cache` as well, which rests on verdicts of this one; that does not keep it alive."""
+        """Call `cache_clear` of this as well, which rests on verdicts of this one; that does not keep it alive."""
         self._followers.add(follower)
 
     def classify(self, raw: bytes) -> Agent:

@@ -52,9 +52,13 @@ class Classifier(AgentCache):
         TableError, one line that tells the file, the line and what is wrong, if it can't be used; then the
         table in use stays. Reading takes some milliseconds: call it off the request path.
         """
-        self._table = read_table(table)
+        return self.take(read_table(table))
+
+    def take(self, table: Table) -> int:
+        """Classify by this table from now on, and say how many names it has."""
+        self._table = table
         self.clear()
-        return self._table.names
+        return table.names
 
     def _judge_agent(self, raw: bytes) -> Agent:
         return judge(raw, self._table)

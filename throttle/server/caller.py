@@ -7,7 +7,7 @@ is cut short before anything looks at it; keys are hashes that no outsider can f
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from starlette.types import Scope
@@ -92,6 +92,19 @@ class Further:
 Caller = tuple[Rules, Hashes, str, bytes]
 """One request's sender: what is asked of its class; its keys; its address (an IPv4 address, an IPv6 network, or
 «unknown»); its User-Agent, cut to 512 bytes. A bare tuple, since one is made for each request."""
+
+
+class Who(NamedTuple):
+    """Who asks, as far as the throttle knows. Its texts are ours or the operator's, never the caller's."""
+
+    caller_class: CallerClass
+    crawler: str | None
+    """its name, if it is a known crawler"""
+    finding: Finding
+    """what is known beside the agent"""
+    why: str
+    """what decided: the finding, else «web api» or what the agent's class rests on (`agents.WHYS`)"""
+
 
 FORWARDING = frozenset(name.encode() for name in HEADERS)
 
@@ -179,10 +192,21 @@ class CallerReader:
         self._is_web_api = is_web_api
         self._has_web_api = bool(self._api_paths) or is_web_api is not None
         self._identify = identify
-        # All that follows from the agent and the place alone, looked up at once.
-        self._profile = lru_cache(maxsize=4096)(self._profile_of)
+        self._profiles = [Profiles(partial(self._profile_of, place)) for place in range(len(places))]
+        """by place; that of the rest of the site first"""
+        self._profiles_elsewhere = self._profiles[0]
         if isinstance(cache := getattr(classify, "__self__", None), AgentCache):
-            cache.clear_too(self._profile)
+            for profiles in self._profiles:
+                cache.clear_too(profiles)
+        self._is_plain = not (
+            self._path_limits
+            or self._has_web_api
+            or self._reads_address
+            or self._has_callers_lists
+            or identify is not None
+            or further_keys is not None
+        )
+        """nothing is looked at but the socket's address and the agent"""
 
     def __call__(self, scope: Scope) -> Caller:
         headers = scope["headers"]
@@ -191,19 +215,24 @@ class CallerReader:
             if name == b"user-agent":  # given twice, the first counts
                 agent = value if len(value) <= LONGEST else cut(value)
                 break
-        if self._path_limits:
-            rules, as_api_client, crawler, claim = self._profile(agent, self._place(scope))
-        else:
-            rules, as_api_client, crawler, claim = self._profile(agent)
+        client = scope.get("client")
+        if self._is_plain and client is not None and ":" not in client[0]:
+            rules, _, crawler, claim = self._profiles_elsewhere[agent]
+            if claim is None:
+                address = client[0][:64]  # the kernel wrote it: an IPv4 address as it should be
+                digest = self._digest
+                crawlers = 0 if crawler is None else digest((address, crawler))
+                return rules, (0, digest((address, agent)), crawlers), address, agent
+        place = self._place(scope) if self._path_limits else 0
+        rules, as_api_client, crawler, claim = self._profiles[place][agent]
         if self._has_web_api and self._calls_web_api(scope):
             rules = as_api_client
         if claim is not None and (finding := self._finding(claim.operator, scope)) is not Finding.UNKNOWN:
             rules = claim.rules[finding]
-        client = scope.get("client")
         if self._reads_address or client is None or ":" in client[0]:
             address = self._address(client, headers)
         else:
-            address = client[0][:64]  # the kernel wrote it: an IPv4 address as it should be
+            address = client[0][:64]
         if self._has_callers_lists:
             rules = self._by_address(address, rules)
         user = None if self._identify is None else self._identify(scope) or None
@@ -216,6 +245,15 @@ class CallerReader:
         if self._further_keys is None:
             return rules, hashes, address, agent
         return self._further_keys.of(headers, rules, hashes, address, agent, user is not None)
+
+    def who(self, scope: Scope) -> Who:
+        """The same caller, told for people."""
+        rules, _, _, raw = self(scope)
+        agent = self._own_lists(raw) or self._classify(raw)
+        if rules.finding is not Finding.UNKNOWN:
+            return Who(rules.caller_class, agent.crawler, rules.finding, rules.finding.value)
+        why = agent.why if rules.caller_class is agent.caller_class else "web api"
+        return Who(rules.caller_class, agent.crawler, rules.finding, why)
 
     def ignores_a_proxy(self, scope: Scope) -> bool:
         """A request that a proxy may have passed on, whose forwarding header is not believed."""
@@ -240,7 +278,7 @@ class CallerReader:
                 return all(scheme[:16].strip().lower() == b"https" for scheme in schemes)
         return scope.get("scheme") == "https"
 
-    def _profile_of(self, agent: bytes, place: int = 0) -> Profile:
+    def _profile_of(self, place: int, agent: bytes) -> Profile:
         verdict = self._own_lists(agent) or self._classify(agent)
         standing = Standing.RULED
         if agent in self._banned_agents:
@@ -304,6 +342,31 @@ class CallerReader:
 
     def _calls_web_api(self, scope: Scope) -> bool:
         return app_path(scope) in self._api_paths or (self._is_web_api is not None and self._is_web_api(scope))
+
+
+class Profiles(dict[bytes, Profile]):
+    """Profiles by agent, made when first asked for, and found again without a call.
+
+    At most `MOST`: when they are as many, the older half goes.
+    """
+
+    MOST = 4096
+    __hash__ = object.__hash__  # type: ignore[assignment]  # to be told when verdicts are forgotten
+
+    def __init__(self, profile_of: Callable[[bytes], Profile]) -> None:
+        super().__init__()
+        self._profile_of = profile_of
+
+    def __missing__(self, agent: bytes) -> Profile:
+        profile = self._profile_of(agent)
+        if len(self) >= self.MOST:
+            for old in list(self)[: self.MOST // 2]:
+                del self[old]
+        self[agent] = profile
+        return profile
+
+    def cache_clear(self) -> None:
+        self.clear()
 
 
 class Words:

@@ -22,8 +22,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from throttle.server.policy import COUNTS_OR_NONE, Delay, Limits
+from throttle.server.policy import AUTO, COUNTS_OR_NONE, Delay, Limits
 from throttle.server.settings import PathLimits, Settings
+from throttle.server.watched_file import WatchedFile
 
 PRESETS: dict[str, Callable[[], Limits]] = {"connotea": Limits.connotea, "modern": Limits.modern}
 ENVIRONMENT = ("THROTTLE_STORE", "THROTTLE_ENFORCE", "THROTTLE_LOAD_MAX", "THROTTLE_TRUSTED_PROXIES", "THROTTLE_SECRET")
@@ -47,26 +48,18 @@ class ConfigFile:
     """A TOML file that is read now, and again when it has changed. Raises ConfigError."""
 
     def __init__(self, path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ) -> None:
-        self.path = Path(path)
+        self._file = WatchedFile(path)
+        self.path = self._file.path
         self._environ = environ
-        self._seen: tuple[int, int, int] | None = None
 
     def load(self, **from_code: Any) -> Loaded:
         """The settings as the file stands; `from_code` are the keyword arguments that it overrides."""
-        self._seen = self._state()
+        self._file.note_read()
         return settings_from(read_table(self.path), self._environ, source=str(self.path), **from_code)
 
     def has_changed(self) -> bool:
         """Since it was last loaded. A file that is gone has not: what was read from it stays in force."""
-        state = self._state()
-        return state is not None and state != self._seen
-
-    def _state(self) -> tuple[int, int, int] | None:
-        try:
-            status = self.path.stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino
+        return self._file.has_changed()
 
 
 def load(path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ) -> Loaded:
@@ -212,9 +205,9 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
                 raise ConfigError(f"environment: {name}={value!r}: true or false is needed")
             given[key] = switches[value.lower()]
         elif key == "load_max":
-            if not value.isdecimal():
-                raise ConfigError(f"environment: {name}={value!r}: a whole number is needed")
-            given[key] = int(value)
+            if not value.isdecimal() and value != AUTO:
+                raise ConfigError(f'environment: {name}={value!r}: a whole number, or "auto", is needed')
+            given[key] = int(value) if value.isdecimal() else AUTO
         elif key == "trusted_proxies":
             given[key] = tuple(part.strip() for part in value.split(",") if part.strip())
         else:

@@ -7,7 +7,7 @@ them can, so it leads to another stack and exempts from nothing.
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from throttle.server.cookies import PENDING, Cookies
+from throttle.server.cookies import NAME, PENDING, Cookies
 from throttle.server.networks import NetworkKeys
 from throttle.server.rule import Hashes
 
@@ -19,6 +19,9 @@ PARTS = frozenset(
     b"track video websocket worker xslt".split()
 )
 """what Sec-Fetch-Dest says of all but pages and frames (Fetch, 2.2.5); what it may say one day is a page"""
+
+FORGED_MAX = 8
+"""Cookie fields of one request whose signature is looked at, each for a few µs, if none of them is genuine"""
 
 
 class FurtherKeys:
@@ -44,12 +47,16 @@ class FurtherKeys:
         further = rules.further
         if further is not None and further.acquainted is None:  # a browser
             parts, newcomer = further.parts, None if is_user else further.newcomer
-            seeks_part, seeks_cookie = parts is not None, newcomer is not None
+            seeks_part, seeks_cookie, forged = parts is not None, newcomer is not None, 0
             for name, value in reversed(headers):  # both stand near the end in most browsers' requests
                 if seeks_cookie and name == b"cookie":
+                    if NAME not in value:
+                        continue  # it may stand in another: HTTP/2 may split the field
                     own = self._read_cookie(value, self._wall_clock())
                     if own is None:
-                        continue  # it may stand in another: HTTP/2 may split the field
+                        forged += 1
+                        seeks_cookie = forged < FORGED_MAX
+                        continue
                     seeks_cookie, newcomer = False, None
                     if own != PENDING:
                         caller = own

@@ -4,7 +4,6 @@ Pure ASGI: what belongs to one request lives in one call. A place that was given
 awaiting, because callers hang up and a cancelled await does not finish.
 """
 
-import inspect
 import logging
 import os
 import random as random_module
@@ -13,42 +12,45 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from math import log
 from typing import Any, Unpack
 
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from throttle.rate_limit_fields import limit_value
 from throttle.retry_after import whole_seconds
-from throttle.server.agents import CallerClass
+from throttle.server.agent_table_file import AgentTableFile
 from throttle.server.agents import classify as classify_agent
-from throttle.server.caller import Classify, Identify, IsWebApi, Rules, Standing
+from throttle.server.answer import ResponseHook, answer
+from throttle.server.caller import Caller, Classify, Identify, IsWebApi, Rules, Standing, Who
 from throttle.server.config import ConfigFile, settings_from
 from throttle.server.cookies import with_cookie
 from throttle.server.deferral import sleep
 from throttle.server.dry_run import DryRun
 from throttle.server.held_receive import HeldReceive
+from throttle.server.load_limit import LoadLimit, usable_cores
+from throttle.server.measured_place import MeasuredPlace
 from throttle.server.place import Place
-from throttle.server.policy import LOAD_DEFER
+from throttle.server.policy import AUTO, LOAD_DEFER, Limits
 from throttle.server.processes import warn_of_several
-from throttle.server.refusal import PAUSED, Field, Refusal, messages, refusal_of, required_fields
+from throttle.server.refusal import PAUSED, Field, Refusal, refusal_of
 from throttle.server.refusal_log import RefusalLog
 from throttle.server.reverse_dns import SystemResolver
-from throttle.server.rule import MICROSECONDS, Deferred, Key, Quota, Refused, Rule, Served
+from throttle.server.rule import MICROSECONDS, Deferred, Hashes, Key, Quota, Refused, Rule, Served, Verdict
 from throttle.server.rulebook import Rulebook
 from throttle.server.settings import Settings, SettingsDict
 from throttle.server.shutdown import on_stop_signal
 from throttle.server.stores import Pause, Store
+from throttle.server.stores.known_refusals import KnownRefusals
 from throttle.server.stores.memory import MemoryStore
 from throttle.server.stores.named import store_named
-from throttle.server.tally import Tally
+from throttle.server.stores.own_load import OwnLoad
+from throttle.server.tally import Tallies, Tally, counts
 from throttle.server.verify import Verifier
 
 logger = logging.getLogger("throttle")
 
 _CALLER = int(Key.CALLER)
-
-ResponseHook = Callable[[Scope, Refusal], Response | Awaitable[Response | None] | None]
 
 
 class ThrottleMiddleware:
@@ -95,7 +97,8 @@ class ThrottleMiddleware:
         self._verifies: Verifier | None = verify
         self._verifies_by: tuple[str | None, bool] | None = None
         self._is_own_verifier = verify is not None
-        self._tallies: defaultdict[CallerClass, Tally] = defaultdict(Tally)
+        self._tallies: Tallies = defaultdict(Tally)
+        self._agent_table: AgentTableFile | None = None
         self._own_secret = secrets.token_bytes(32)
         self._log = RefusalLog()
         self._prepared: dict[Rule, Any] = {}
@@ -103,7 +106,8 @@ class ThrottleMiddleware:
         self._hears_stop_signal = False
         self._looks_for_proxy = 100  # refused browsers; behind a proxy the first already shows it
         self._config: ConfigFile | None = None
-        self._look_at = 0
+        self._look_at = 0.0
+        """when files are looked at again; never, where there are none"""
         if config is None:
             given, named = settings_from({}, os.environ, **settings)
         else:
@@ -111,17 +115,55 @@ class ThrottleMiddleware:
             given, named = self._config.load(**settings)
         self.store = store_named(named or store)
         self._store_name = named
+        is_elsewhere = type(self.store) is not MemoryStore
+        self._gate: Store = KnownRefusals(self.store, clock) if is_elsewhere else self.store
+        """what is asked: the store, or what stands in front of it"""
+        self.load_limit: LoadLimit | None = None
+        """what is known of how much this process can run at once, where `load_max` is «auto»"""
+        self._own_load: OwnLoad | None = None
+        self._load_max_told = 0
         self._use(given)
-        self._dry_run = DryRun(self.store, clock)
+        self._dry_run = DryRun(clock)
 
     def counts(self) -> dict[str, dict[str, Any]]:
-        """What became of the requests, by class: served, slept, hung up, refused by rule; in a dry run, what would."""
-        return {caller_class.value: tally.as_dict() for caller_class, tally in self._tallies.items()}
+        """What became of the requests, by class: served, slept, hung up, refused by rule; in a dry run, what would.
+
+        «findings» has the same for those of whom something was known beside the agent (`Finding`).
+        """
+        return counts(self._tallies)
+
+    def who(self, scope: Scope) -> Who:
+        """Who asks, and what decided: for a request that is being served or refused, wherever its scope is."""
+        return self._book.who(scope)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits in force, but for paths that have their own."""
+        return self._book.settings.limits
+
+    @property
+    def load(self) -> int:
+        """Requests running now, as far as this process knows."""
+        return self._gate.load
+
+    @property
+    def sleeping(self) -> int:
+        """Requests waiting for room now."""
+        return self._gate.sleeping
 
     @property
     def is_enforced(self) -> bool:
         """Not a dry run."""
         return self._book.enforces
+
+    @property
+    def load_max(self) -> int:
+        """Requests that may run at once now, for a bot to be served: as set, or as found."""
+        load_max = self._book.settings.limits.load_max
+        if load_max == AUTO:
+            assert self.load_limit is not None
+            return self.load_limit.load_max
+        return load_max
 
     async def ask(self, rule: Rule, scope: Scope) -> Refusal | None:
         """Count a request that is being served under one more rule; a refusal where that refuses it.
@@ -134,11 +176,11 @@ class ThrottleMiddleware:
         now = int(self._clock() * MICROSECONDS + 0.5)
         prepared = self._prepared.get(rule)
         if prepared is None:
-            prepared = self._prepared[rule] = self.store.prepare([rule], tells_quotas=False)
-        answer = self.store.admit(prepared, hashes, now, rules.rank)
+            prepared = self._prepared[rule] = self._gate.prepare([rule], tells_quotas=False)
+        answer = self._gate.admit(prepared, hashes, now, rules.rank)
         verdict = answer if isinstance(answer, Served | Refused) else await answer
         if isinstance(verdict, Served):
-            self.store.release()  # it holds its place in the load already
+            self._gate.release()  # it holds its place in the load already
             return None
         rules.tally.served -= 1  # it was counted so when the other rules let it through
         refusal = self._note_refusal(rules, verdict, scope, address, agent)
@@ -146,9 +188,20 @@ class ThrottleMiddleware:
 
     def _use(self, settings: Settings) -> None:
         """Put settings in force, all at once. Hits, load and sleepers stay."""
+        hooks = dict(self._hooks)
+        if settings.agent_table is not None:
+            if hooks["classify"] is not classify_agent:
+                raise ValueError("agent_table= is for the throttle's own classifier, so leave out classify=")
+            if self._agent_table is None or self._agent_table.path != settings.agent_table:
+                self._agent_table = AgentTableFile(settings.agent_table)
+            hooks["classify"] = self._agent_table.classifier.classify
+        if settings.finds_load_max and self._own_load is None:
+            self.load_limit = LoadLimit(usable_cores(), self._random)
+            self._gate = self._own_load = OwnLoad(self._gate, self.load_limit, self._tell_load_max)
+            self._prepared.clear()
         secret = self._own_secret if settings.cookie_secret is None else settings.cookie_secret.encode()
         self._book = Rulebook(
-            settings, self.store, self._tallies, verify=self._verifier(settings), secret=secret, **self._hooks
+            settings, self._gate, self._tallies, verify=self._verifier(settings), secret=secret, **hooks
         )
         if settings.limits.paused:
             self.store.paused = Pause(None, settings.limits.pause_early)
@@ -166,12 +219,16 @@ class ThrottleMiddleware:
             self._verifies = Verifier(settings.crawler_ranges, resolver=resolver, clock=self._clock)
         return self._verifies
 
-    def _reread(self, now: int) -> None:
-        """Look whether the configuration has changed, at most once a second; a broken one changes nothing."""
-        self._look_at = now + MICROSECONDS
-        config = self._config
-        if config is None or not config.has_changed():
-            return
+    def _look(self, now: int) -> None:
+        """Look whether a file has changed, at most once a second; a broken one changes nothing."""
+        if self._agent_table is not None and self._book.settings.agent_table is not None:
+            self._agent_table.look()
+        if self._config is not None and self._config.has_changed():
+            self._reread(self._config)
+        is_watching = self._config is not None or self._book.settings.agent_table is not None
+        self._look_at = now + MICROSECONDS if is_watching else float("inf")
+
+    def _reread(self, config: ConfigFile) -> None:
         was_paused = self._book.settings.limits.paused
         try:
             settings, named = config.load(**self._settings)
@@ -187,94 +244,182 @@ class ThrottleMiddleware:
         logger.info("configuration read again from %s", config.path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Who is served at once goes through here and nothing else: every line is in the way of every request.
         kind = scope["type"]
-        if kind == "lifespan":
-            return await self.app(scope, self._until_shutdown(receive), send)
         if kind != "http" and kind != "websocket":
+            if kind == "lifespan":
+                receive = self._until_shutdown(receive)
             return await self.app(scope, receive, send)
         book = self._book
         if book.is_exempt(scope):
             return await self.app(scope, receive, send)
         now = int(self._clock() * MICROSECONDS + 0.5)
-        if self._config is not None and now >= self._look_at:
-            self._reread(now)
+        if now >= self._look_at:
+            self._look(now)
             book = self._book
         scope["throttle"] = self
-        if self.store.paused is not None and (refusal := self._service_paused(book, scope, now)) is not None:
-            if not book.enforces:
-                return await self.app(scope, receive, send)
-            return await self._refuse(scope, receive, send, refusal, ())
+        store = self._gate
+        if store.paused is not None and (refusal := self._service_paused(book, scope, now)) is not None:
+            return await self._answer_paused(book, scope, receive, send, refusal)
 
         rules, hashes, address, agent = book.caller(scope)
         further = rules.further
         if further is not None and further.acquainted is not None:
-            is_known = self.store.is_acquaintance(hashes[_CALLER], now, further.acquaintance)
+            is_known = store.is_acquaintance(hashes[_CALLER], now, further.acquaintance)
             rules = further.acquainted if is_known else rules
-        verdict = self.store.admit(rules.prepared, hashes, now, rules.rank)
+        admitted = store.admit(rules.prepared, hashes, now, rules.rank)
         held: HeldReceive | None = None
-        if not isinstance(verdict, Served):
-            if not isinstance(verdict, Refused):
-                verdict = await verdict
-            if isinstance(verdict, Deferred):
-                if not book.enforces:
-                    serving = self.app(scope, receive, send)
-                    note = partial(self._note_refusal, rules, scope=scope, address=address, agent=agent)
-                    return await self._dry_run.served_meanwhile(verdict, rules, hashes, serving, note)
-                self._hear_stop_signal()
-                rules.tally.slept += 1
-                receive = held = HeldReceive(receive, self._clock())
-                try:
-                    slept = await sleep(
-                        self.store,
-                        verdict,
-                        rules,
-                        hashes,
-                        self._clock,
-                        held,
-                        lambda now: self._service_paused(self._book, scope, now),
-                    )
-                except BaseException:
-                    held.close()
-                    raise
-                if slept is None:
-                    rules.tally.hung_up += 1
-                    return held.close()  # the caller hung up: there is nobody to answer
-                if isinstance(slept, Refusal):
-                    try:
-                        return await self._refuse(scope, receive, send, slept, self._fields(rules, (), held))
-                    finally:
-                        held.close()
-                verdict = slept
-            if isinstance(verdict, Refused):
-                refusal = self._note_refusal(rules, verdict, scope, address, agent)
-                if not book.enforces:
-                    return await self.app(scope, receive, send)
-                try:
-                    fields = self._fields(rules, verdict.quotas, held)
-                    if further is not None and further.gives_cookie:
-                        # It counts when the wait is over: whoever else hammers on the shared key, the wait is true.
-                        fields = (*fields, book.cookie(scope, refusal.retry_after))
-                    return await self._refuse(scope, receive, send, refusal, fields)
-                finally:
-                    if held is not None:
-                        held.close()
+        if isinstance(admitted, Served):
+            verdict = admitted
+        else:
+            who = rules, hashes, address, agent
+            if type(admitted) is Refused:
+                return await self._answer_refused(admitted, book, who, scope, receive, send)
+            waited = await self._defer_or_refuse(admitted, book, who, scope, receive, send)
+            if waited is None:
+                return None
+            verdict, held = waited
+            if held is not None:
+                receive = held
 
-        place = Place(self.store, send, book.keeps_streams)
+        if self._own_load is None:
+            place = Place(store, send, book.keeps_streams, book.releases_at_start)
+        else:
+            place = self._measured_place(self._own_load, book, rules, scope, send, None if held else now)
         try:
             rules.tally.served += 1
             if verdict.quotas or held is not None:
                 place.fields = self._fields(rules, verdict.quotas, held)
-            answer: Send = place.send
+            send = place.send
             if further is not None:
                 if further.gives_cookie:
-                    answer = with_cookie(answer, book.cookie(scope))
+                    send = with_cookie(send, book.cookie(scope))
                 elif further.acquainted is not None:
-                    self.store.note_visit(hashes[_CALLER], now, further.acquaintance)
-            await self.app(scope, receive, answer)
+                    store.note_visit(hashes[_CALLER], now, further.acquaintance)
+            await self.app(scope, receive, send)
         finally:
             place.release()
             if held is not None:
                 held.close()
+
+    async def _defer_or_refuse(
+        self,
+        admitted: Refused | Awaitable[Verdict],
+        book: Rulebook,
+        who: Caller,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> tuple[Served, HeldReceive | None] | None:
+        """The verdict that serves, after a sleep or not, and what was received meanwhile; None if all is answered."""
+        rules, hashes, address, agent = who
+        verdict: Verdict | None = admitted if isinstance(admitted, Refused) else await admitted
+        held: HeldReceive | None = None
+        if isinstance(verdict, Deferred):
+            if not book.enforces:
+                serving = self._serve_unplaced(scope, receive, send)
+                note = partial(self._note_refusal, rules, scope=scope, address=address, agent=agent)
+                await self._dry_run.served_meanwhile(self._gate, verdict, rules, hashes, serving, note)
+                return None
+            held = HeldReceive(receive, self._clock())
+        try:
+            if held is not None and isinstance(verdict, Deferred):
+                verdict = await self._sleep(verdict, rules, hashes, scope, send, held)
+            if isinstance(verdict, Served):
+                return verdict, held
+            if verdict is not None:
+                await self._answer_refused(verdict, book, who, scope, receive, send, held)
+        except BaseException:
+            if held is not None:
+                held.close()
+            raise
+        if held is not None:
+            held.close()
+        return None
+
+    async def _sleep(
+        self, deferred: Deferred, rules: Rules, hashes: Hashes, scope: Scope, send: Send, held: HeldReceive
+    ) -> Served | Refused | None:
+        """The verdict when the wait for room is over; None where the caller hung up, or the site was paused."""
+        self._hear_stop_signal()
+        rules.tally.slept += 1
+        slept = await sleep(
+            self._gate,
+            deferred,
+            rules,
+            hashes,
+            self._clock,
+            held,
+            lambda now: self._service_paused(self._book, scope, now),
+        )
+        if slept is None:
+            rules.tally.hung_up += 1  # there is nobody to answer
+        elif isinstance(slept, Refusal):
+            await answer(slept, scope, held, send, self._fields(rules, (), held), hook=self._response)
+        return None if isinstance(slept, Refusal) else slept
+
+    async def _answer_paused(
+        self, book: Rulebook, scope: Scope, receive: Receive, send: Send, refusal: Refusal
+    ) -> None:
+        if not book.enforces:
+            return await self.app(scope, receive, send)
+        return await answer(refusal, scope, receive, send, hook=self._response)
+
+    def _answer_refused(
+        self,
+        verdict: Refused,
+        book: Rulebook,
+        who: Caller,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        held: HeldReceive | None = None,
+    ) -> Awaitable[None]:
+        rules, _, address, agent = who
+        refusal = self._note_refusal(rules, verdict, scope, address, agent)
+        if not book.enforces:
+            return self._serve_unplaced(scope, receive, send)
+        fields = self._fields(rules, verdict.quotas, held)
+        if rules.further is not None and rules.further.gives_cookie:
+            # It counts when the wait is over: whoever else hammers on the shared key, the wait is true.
+            fields = (*fields, book.cookie(scope, refusal.retry_after))
+        return answer(refusal, scope, held or receive, send, fields, hook=self._response)
+
+    def _measured_place(
+        self, gate: OwnLoad, book: Rulebook, rules: Rules, scope: Scope, send: Send, arrived: int | None
+    ) -> Place:
+        """A place whose time tells how much the site can run. `arrived`: when, for those who did not sleep."""
+        if arrived is not None:
+            gate.arrived(arrived)
+        assert self.load_limit is not None
+        return MeasuredPlace(
+            gate,
+            send,
+            keeps_streams=book.keeps_streams,
+            at_start=book.releases_at_start,
+            limit=self.load_limit,
+            scope=scope,
+            caller_class=rules.caller_class,
+            clock=self._clock,
+        )
+
+    async def _serve_unplaced(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve who would have been refused or asleep: in a dry run they run all the same, and slow down the others."""
+        limit = self.load_limit
+        if limit is None:
+            return await self.app(scope, receive, send)
+        limit.began(int(self._clock() * MICROSECONDS + 0.5))
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            limit.left(int(self._clock() * MICROSECONDS + 0.5))
+
+    def _tell_load_max(self) -> None:
+        """Log the number found, when it is another by a half or more."""
+        limit = self.load_limit
+        if limit is not None and abs(log(limit.load_max / (self._load_max_told or 1e-9))) >= log(1.5):
+            self._load_max_told = limit.load_max
+            logger.info("%s", limit)
 
     def _fields(self, rules: Rules, quotas: Sequence[Quota], held: HeldReceive | None) -> Sequence[Field]:
         """What the answer tells: RateLimit-Policy and RateLimit, unless switched off, and how long it slept."""
@@ -331,36 +476,12 @@ class ThrottleMiddleware:
                 "count as one caller."
             )
 
-    async def _refuse(
-        self,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        refusal: Refusal,
-        fields: Sequence[Field],
-    ) -> None:
-        if scope["type"] == "websocket":
-            if "websocket.http.response" not in scope.get("extensions", {}):
-                await receive()  # the connect; a close before the accept makes the server answer 403
-                return await send({"type": "websocket.close", "code": 1013, "reason": refusal.title})
-            await receive()
-            send = _denial(send)
-        if self._response is not None:
-            drawn = self._response(scope, refusal)
-            drawn = await drawn if inspect.isawaitable(drawn) else drawn
-            if drawn is not None:
-                return await drawn(scope, receive, _with_fields(send, [*required_fields(refusal), *fields]))
-        start, body = messages(refusal, scope.get("method", "GET"), scope["headers"], fields)
-        await send(start)
-        await send(body)
-        return None
-
     # The end
 
     def _hear_stop_signal(self) -> None:
         if not self._hears_stop_signal:
             self._hears_stop_signal = True
-            on_stop_signal(self.store.close)
+            on_stop_signal(self._gate.close)
 
     def _until_shutdown(self, receive: Receive) -> Receive:
         async def watched() -> Message:
@@ -371,7 +492,7 @@ class ThrottleMiddleware:
                 if type(self.store) is MemoryStore:
                     warn_of_several()
             elif message["type"] == "lifespan.shutdown":
-                self.store.close()
+                self._gate.close()
                 self._dry_run.close()
                 if self._verifies is not None:
                     self._verifies.close()
@@ -379,25 +500,3 @@ class ThrottleMiddleware:
             return message
 
         return watched
-
-
-def _with_fields(send: Send, fields: Sequence[Field]) -> Send:
-    """Adds the fields that an answer lacks as it is sent: the response itself may be one for many refusals."""
-
-    async def complete(message: Message) -> None:
-        if message["type"].endswith("http.response.start"):
-            present = {name for name, _ in message["headers"]} - {b"set-cookie"}  # a field that may stand twice
-            missing = [field for field in fields if field[0] not in present]
-            message = {**message, "headers": [*message["headers"], *missing]}
-        await send(message)
-
-    return complete
-
-
-def _denial(send: Send) -> Send:
-    """An HTTP answer to a WebSocket's handshake (ASGI's extension «WebSocket Denial Response»)."""
-
-    async def deny(message: Message) -> None:
-        await send({**message, "type": f"websocket.{message['type']}"})
-
-    return deny

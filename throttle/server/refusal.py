@@ -56,9 +56,16 @@ class Refusal(NamedTuple):
     def explanation(self) -> str:
         return _WHY.get(self.reason.partition(":")[0], _OTHER)[1]
 
+    @property
+    def detail(self) -> str:
+        """The explanation, and when to come back."""
+        if self.reason == BANNED:
+            return self.explanation
+        return f"{self.explanation} Please come back in {in_words(self.retry_after)}."
+
     def problem(self) -> dict[str, object]:
         """RFC 9457; the types are those of draft-ietf-httpapi-ratelimit-headers-11."""
-        problem: dict[str, object] = {"title": self.title, "status": self.status, "detail": _detail(self)}
+        problem: dict[str, object] = {"title": self.title, "status": self.status, "detail": self.detail}
         if self.reason != BANNED:
             is_load = self.reason in ("load_defer", "store_lost", PAUSED)
             kind = "temporary-reduced-capacity" if is_load else "quota-exceeded"
@@ -135,7 +142,7 @@ def _prepared(refusal: Refusal, method: str, is_json: bool) -> tuple[list[Field]
     elif is_json:
         content_type, body = b"application/problem+json", json.dumps(refusal.problem())
     else:
-        content_type, body = b"text/plain; charset=utf-8", f"{refusal.title}. {_detail(refusal)}\n"
+        content_type, body = b"text/plain; charset=utf-8", f"{refusal.title}. {refusal.detail}\n"
     encoded = body.encode()
     fields = [(b"content-type", content_type), (b"content-length", str(len(encoded)).encode())]
     fields += required_fields(refusal)
@@ -170,9 +177,3 @@ def _html(refusal: Refusal, *, reloads: bool) -> str:
             again="; this page will then load by itself" if reloads else " and try again",
         ),
     )
-
-
-def _detail(refusal: Refusal) -> str:
-    if refusal.reason == BANNED:
-        return refusal.explanation
-    return f"{refusal.explanation} Please come back in {in_words(refusal.retry_after)}."

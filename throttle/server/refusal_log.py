@@ -6,6 +6,7 @@ the line is written, for few, in another thread. Nothing is counted unless the l
 
 import asyncio
 import logging
+import re
 from collections import Counter
 
 from throttle.server.agents import describe
@@ -17,6 +18,8 @@ SECONDS = 10.0
 NAMED = 3
 CALLERS = 1000
 """callers told apart between two lines; the rest count as others"""
+
+_NOT_OF_AN_ADDRESS = re.compile(r"[^A-Za-z0-9.:/]")
 
 Who = tuple[str, bytes, Finding]
 """address, agent, and what is known beside it"""
@@ -72,4 +75,4 @@ def write(reasons: Counter[str], callers: Counter[Who]) -> None:
 
 def _named(address: str, agent: bytes, finding: Finding) -> str:
     found = "" if finding is Finding.UNKNOWN else f" ({finding.value})"
-    return f"{describe(agent)}{found} at {''.join(letter for letter in address if letter.isprintable())}"
+    return f"{describe(agent)}{found} at {_NOT_OF_AN_ADDRESS.sub('', address)}"

@@ -1,7 +1,6 @@
 """Everything that follows from the settings of a site, compiled; replaced as a whole when they change."""
 
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -25,20 +24,20 @@ from throttle.server.refusal import BANNED
 from throttle.server.rule import LoadRule, Rule
 from throttle.server.settings import PathLimits, Settings
 from throttle.server.stores import Store
-from throttle.server.tally import Tally
+from throttle.server.tally import Tallies
 from throttle.server.verify import Verifier
 
 _BAN = LoadRule(BANNED, at_most=0, sleeping_max=0)  # there is never room
 
 
 class Rulebook:
-    """What is asked of whom. `tallies` holds the counts, by class, and outlives a change of settings."""
+    """What is asked of whom. `tallies` holds the counts, and outlives a change of settings."""
 
     def __init__(
         self,
         settings: Settings,
         store: Store,
-        tallies: defaultdict[CallerClass, Tally],
+        tallies: Tallies,
         *,
         classify: Classify,
         is_web_api: IsWebApi | None = None,
@@ -51,6 +50,7 @@ class Rulebook:
         self.settings = settings
         self.enforces = settings.enforce
         self.keeps_streams = settings.count_streams
+        self.releases_at_start = settings.release_at == "start"
         self._store = store
         self._tallies = tallies
         self._statuses = {BANNED: 403, **settings.statuses}
@@ -71,6 +71,7 @@ class Rulebook:
         )
         # Bound once: calling an instance costs 60 ns more.
         self.caller = reader.__call__
+        self.who = reader.who
         self.ignores_a_proxy = reader.ignores_a_proxy
         self.is_exempt = Exempt(
             settings.exempt_paths, settings.exempt_prefixes, settings.exempt_preflights, app
@@ -78,7 +79,11 @@ class Rulebook:
 
     def status_of(self, reason: str) -> int:
         """The status of a refusal by the rule of that name."""
-        return self._statuses.get(reason) or self._statuses.get(reason.partition(":")[0]) or self._statuses["*"]
+        status = self._statuses.get(reason)
+        if status is None:  # reasons are the rules' names, so there are few
+            status = self._statuses.get(reason.partition(":")[0]) or self._statuses["*"]
+            self._statuses[reason] = status
+        return status
 
     def is_pause_exempt(self, address: str) -> bool:
         packed = packed_address(address.partition("/")[0])
@@ -92,7 +97,7 @@ class Rulebook:
     def _further_keys(self) -> FurtherKeys | None:
         """None where nothing beyond address and agent is asked for."""
         settings = self.settings
-        every = [settings.limits, *(one.limits for one in settings.path_limits)]
+        every = settings.every_limits
         if not any(asks_for_networks(limits) or limits.cookies or limits.parts_hits is not None for limits in every):
             return None
         networks = NetworkKeys(settings.network_prefixes, settings.wide_network_prefixes, self._store.digest)
@@ -169,9 +174,9 @@ class Rulebook:
             standing,
             limits,
             self._store.prepare(rules, tells_quotas=tells),
-            wake_rank(caller_class, finding, is_stranger=tells_strangers and not is_acquaintance),
+            wake_rank(caller_class, is_stranger=tells_strangers and not is_acquaintance),
             policy_value([rule for rule in rules if isinstance(rule, Rule)]),
-            self._tallies[caller_class],
+            self._tallies[caller_class, finding],
             finding,
         )
 

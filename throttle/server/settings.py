@@ -9,7 +9,7 @@ from typing import TypedDict
 
 from throttle.server.address import HEADERS, Networks
 from throttle.server.networks import Prefixes
-from throttle.server.policy import Limits
+from throttle.server.policy import AUTO, Limits
 from throttle.server.refusal import REASONS
 
 
@@ -59,11 +59,15 @@ class Settings:
     - `banned_callers`, `banned_agents`: those that are answered 403 and nothing else.
     - `api_paths`: who asks for such a path, or below it, is an API client, whatever its agent.
     - `crawlers`, `bots`, `browsers`: parts of agents (in any case) that decide the class before the lists do.
+    - `agent_table`: a file with the names of robots, in the form of `agent_table.txt`, in place of the shipped one; it
+      is read again when it changes, and a broken one changes nothing.
     - `crawler_ranges`: a directory with the lists of crawlers' addresses, which `throttle ranges` downloads;
       `reverse_dns`: ask DNS who a crawler is. Both matter only where the limits say `verify_crawlers`.
     - `status`: the status of refusals, one for all or by reason (`REASONS`), such as `{"hit_stack": 429}`; else 503.
     - `rate_limit_fields`: write RateLimit and RateLimit-Policy.
     - `count_streams`: WebSockets and event streams stay in the load until they end.
+    - `release_at`: «end», a request is in the load until the application has sent all of its answer, however slowly the
+      caller reads; «start», until the answer starts: for applications that begin an answer when they have all of it.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -86,11 +90,13 @@ class Settings:
     crawlers: Sequence[str] = ()
     bots: Sequence[str] = ()
     browsers: Sequence[str] = ()
+    agent_table: str | None = None
     crawler_ranges: str | None = None
     reverse_dns: bool = True
     status: int | Mapping[str, int] = 503
     rate_limit_fields: bool = True
     count_streams: bool = False
+    release_at: str = "end"
 
     def __post_init__(self) -> None:
         if not isinstance(self.limits, Limits):
@@ -101,11 +107,15 @@ class Settings:
         for name in ("enforce", "exempt_preflights", "rate_limit_fields", "count_streams", "reverse_dns"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name}={getattr(self, name)!r}: True or False is needed")
-        if self.crawler_ranges is not None and not (isinstance(self.crawler_ranges, str) and self.crawler_ranges):
-            raise ValueError(f"crawler_ranges={self.crawler_ranges!r}: the path of a directory is needed")
+        for name, what in (("crawler_ranges", "directory"), ("agent_table", "file")):
+            path = getattr(self, name)
+            if path is not None and not (isinstance(path, str) and path):
+                raise ValueError(f"{name}={path!r}: the path of a {what} is needed")
+        if self.release_at not in ("end", "start"):
+            raise ValueError(f'release_at={self.release_at!r}: "end" or "start" is needed')
         for name in ("trusted_proxies", "exempt_callers", "banned_callers"):
             Networks(getattr(self, name), name)
-        for limits in (self.limits, *(one.limits for one in self.path_limits)):
+        for limits in self.every_limits:
             Networks(limits.pause_exempt, "pause_exempt")
         for name in ("exempt_agents", "banned_agents", "crawlers", "bots", "browsers"):
             _need_texts(name, getattr(self, name))
@@ -133,7 +143,17 @@ class Settings:
     @property
     def verifies(self) -> bool:
         """Somewhere on the site crawlers are verified."""
-        return any(limits.verify_crawlers for limits in (self.limits, *(one.limits for one in self.path_limits)))
+        return any(limits.verify_crawlers for limits in self.every_limits)
+
+    @property
+    def finds_load_max(self) -> bool:
+        """Somewhere on the site `load_max` is to be found out."""
+        return any(limits.load_max == AUTO for limits in self.every_limits)
+
+    @property
+    def every_limits(self) -> tuple[Limits, ...]:
+        """Those of the site, and those of its paths."""
+        return (self.limits, *(one.limits for one in self.path_limits))
 
     @property
     def statuses(self) -> dict[str, int]:
@@ -164,11 +184,13 @@ class SettingsDict(TypedDict, total=False):
     crawlers: Sequence[str]
     bots: Sequence[str]
     browsers: Sequence[str]
+    agent_table: str | None
     crawler_ranges: str | None
     reverse_dns: bool
     status: int | Mapping[str, int]
     rate_limit_fields: bool
     count_streams: bool
+    release_at: str
 
 
 def _need_prefixes(name: str, prefixes: object) -> Prefixes:

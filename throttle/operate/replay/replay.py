@@ -11,7 +11,7 @@ from throttle.operate.access_log.line import UNKNOWN, Hit
 from throttle.operate.replay.site import ReplayedSite
 from throttle.operate.replay.tally import Bursts, Tally, WorstCallers
 from throttle.operate.replay.variants import Variant, variants
-from throttle.server.agents import CallerClass, classify
+from throttle.server.agents import CallerClass, Classifier, classify
 from throttle.server.caller import CallerReader, Compile, Rules, Standing
 from throttle.server.policy import Limits, handle_request
 from throttle.server.rule import MICROSECONDS
@@ -95,7 +95,8 @@ class Replay:
         self._site, self._files_site = ReplayedSite(), ReplayedSite()
         self._other_sites = [ReplayedSite() for _ in self.compared]
         self._book = _rulebook(settings, limits, self._site)
-        self._caller = CallerReader(self._compiler(), settings, classify=classify)
+        own = None if settings.agent_table is None else Classifier(table=settings.agent_table)
+        self._caller = CallerReader(self._compiler(), settings, classify=own.classify if own else classify)
 
     def _compiler(self) -> Compile:
         """One look-up a request serves all sites: the rules for a class carry what each site is asked for it."""

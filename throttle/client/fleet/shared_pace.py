@@ -1,0 +1,363 @@
+"""One worker's part in a pace that several workers share through a ledger. Pure: it posts calls and hears replies.
+
+**The rate is one, and one worker steers it.** Each worker notes what its host's pace is told (sent, served, dropped)
+and tells the ledger with its next call. One of them, whichever asks first, is handed what all saw; an ordinary pace
+hears it there in order of time, as if one process had sent everything, and says the rate for all. When that worker is
+gone, after 4 s another begins with what the first had learned.
+
+**A lease is a stretch of time** of 0.15 s at the rate, or one request where the rate is slow. Stretches follow each
+other, so everybody who wants to send gets the same in turn, the sum is as even as one process would send, and nothing
+is hoarded: what is not used is void a second after it was due. The stretch of a killed worker passes by itself.
+
+**A refusal rests the fleet.** It voids all leases, is told to all at once, and afterwards one scout leaves, from one
+worker. Until a worker has heard of the rest (a message), it may go on with the lease it holds.
+
+**Without the ledger** a worker is alone: it keeps to its share of the last rate known, times `ALONE`, halves that on a
+refusal and never exceeds it; if no rate was ever known, its own pace begins from nothing. How many requests may be
+open at once is not shared out: each worker keeps to the fleet's number.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from throttle.client.fleet.call import MICRO, Call, News, Reply
+from throttle.client.fleet.lease import LATE, Lease, LeaseBucket
+from throttle.client.fleet.steering import Steering
+from throttle.client.learned import Learned, learned_by, start_from
+from throttle.client.pace import Pace, rest_seconds
+from throttle.client.pace_aimd import AimdPace
+from throttle.client.quota_pace import QuotaPace
+from throttle.rate_limit_fields import Quota
+
+if TYPE_CHECKING:
+    from throttle.client.host import Host
+
+ALONE = 0.9
+"""the part of its share that a worker without the ledger sends at most"""
+REPORT = 2.0
+"""seconds after which what was seen is told, if no lease was wanted meanwhile"""
+BEAT, BEAT_MAX = 0.5, 2.0
+"""seconds between the calls of one who steers; more where requests are rarer"""
+REST, REST_REQUESTS = 0.5, 1.5
+"""a refusal without a wait told: so many seconds, and requests' time, until the steering pace has said it"""
+RECENTLY = 1.0
+"""a worker asks for as many requests as wait, or as it has sent in so many seconds"""
+SIGHTINGS_MAX = 1000
+
+
+class SharedPace:
+    """A `Pace` for a host, and its bucket. `own` makes a pace from nothing; `post` sends a call to the ledger and
+    tells `answered` or `failed`; `look_at` calls `look` at that time.
+    """
+
+    capacity = 1.0
+
+    def __init__(
+        self,
+        host: str,
+        worker: str,
+        own: Callable[[], Pace],
+        *,
+        post: Callable[["SharedPace", Call], None],
+        look_at: Callable[["SharedPace", float], None],
+    ) -> None:
+        self.name = host
+        self.worker = worker
+        self.workers = 1
+        self._own = own
+        self._post = post
+        self._look_at = look_at
+        first = own()
+        self._rate = first.rate
+        self._slots = first.in_flight_max
+        self._first: Pace | None = first
+        self._steering: Steering | None = None
+        self._alone: Pace | None = None
+        self._learned = learned_by(first).to_text()
+        self._quota = QuotaPace()
+        self._is_known = False  # the ledger has answered once
+        self.bucket = LeaseBucket(self._rate, self._is_empty)
+        self.host: Host | None = None
+        self._calling: Call | None = None
+        self._is_urgent = False
+        self._is_asked = False  # a request stands before the empty bucket
+        self._not_before = float("-inf")  # asking for a lease is in vain
+        self._era = -1
+        self._row = 0
+        self._was_resting = False
+        self._sightings: list[list[Any]] = []
+        self._drop: tuple[float | None, float, bool] | None = None
+        self._sent_lately: deque[float] = deque(maxlen=1000)
+        self._called_at = float("-inf")
+        self._timer = float("inf")
+
+    # -- the pace of this worker's host
+
+    @property
+    def rate(self) -> float:
+        return self._rate if self._alone is None else self._alone.rate
+
+    @rate.setter
+    def rate(self, rate: float) -> None:
+        self._rate = rate
+
+    @property
+    def in_flight_max(self) -> float:
+        return self._slots if self._alone is None else self._alone.in_flight_max
+
+    @in_flight_max.setter
+    def in_flight_max(self, slots: float) -> None:
+        self._slots = slots
+
+    def sent(self, now: float, height: int) -> None:
+        if self._alone is not None:
+            self._alone.sent(now, height)
+            return
+        self._is_asked = False
+        self._sent_lately.append(now)
+        self._see(["sent", now, height])
+        self.look(now)
+
+    def served(self, now: float, sent_at: float, height: int) -> None:
+        if self._alone is not None:
+            self._alone.served(now, sent_at, height)
+            return
+        self._see(["served", now, round((now - sent_at) * MICRO), height])
+        self._timed(now)
+
+    def dropped(self, now: float, sent_at: float, height: int, told: float | None, in_a_row: int) -> float:
+        if self._alone is not None:
+            return self._alone.dropped(now, sent_at, height, told, in_a_row)
+        in_a_row = max(in_a_row, self._row + 1)
+        rest = rest_seconds(told, in_a_row, first=max(REST, REST_REQUESTS / self._rate))
+        self._see(["dropped", now, round((now - sent_at) * MICRO), height, told, in_a_row])
+        self._drop = sent_at, rest, told is not None
+        self._is_urgent = True
+        self.look(now)
+        return rest
+
+    def told(self, now: float, quota: Quota, in_flight: int) -> float:
+        if self._alone is not None:
+            return self._alone.told(now, quota, in_flight)
+        self._see(["told", now, quota.remaining, quota.seconds, quota.limit, quota.window_seconds, in_flight])
+        self._quota.told(now, quota, in_flight)  # who steers hears it and says the rate; a rest cannot wait for that
+        rest = self._quota.rest
+        if rest > 0.0 and self._drop is None:
+            self._drop = None, rest, True
+            self._is_urgent = True
+            self.look(now)
+        self._timed(now)
+        return rest
+
+    @property
+    def is_steering(self) -> bool:
+        return self._steering is not None
+
+    def learned(self) -> Learned:
+        """For those who remember."""
+        if self._steering is not None:
+            return learned_by(self._steering.pace)
+        return Learned.from_text(self._learned) or Learned(self._rate)
+
+    # -- what is due
+
+    def _is_empty(self, now: float) -> None:
+        self._is_asked = True
+        self.look(now)
+
+    def look(self, now: float) -> None:
+        """Call the ledger, if there is a reason."""
+        if self.host is None or self._calling is not None or self._alone is not None:
+            return
+        want = self._wanted(now)
+        ended = self._ended()
+        if not (want or self._is_urgent or ended or self._is_due(now)):
+            self._timed(now)
+            return
+        steering = self._steering
+        if steering is not None:
+            steering.hear(now)
+            self._rate, self._slots = steering.pace.rate, steering.pace.in_flight_max
+            self._learned = learned_by(steering.pace).to_text()
+        call = Call(self.name, self.worker, want, now, self._sightings, ended_era=self._era if ended else -1)
+        self._sightings = []
+        if self._drop is not None:
+            call.dropped_at, call.rest, call.is_told = self._drop
+            self._drop = None
+        call.is_steering, call.rate, call.slots = steering is not None, self._rate, self._slots
+        call.learned = self._learned
+        if steering is not None:
+            call.rest_least, steering.rest_least = steering.rest_least, 0.0
+        self._is_urgent = self._is_asked = False
+        self._calling, self._called_at = call, now
+        self._post(self, call)
+
+    def _wanted(self, now: float) -> int:
+        assert self.host is not None
+        waiting = max(self.host.in_flight.waiting, int(self._is_asked))
+        left = self.bucket.left(now)
+        if waiting <= left:
+            return 0
+        if now < self._not_before or not self.bucket.is_soon_spent(now):
+            return 0
+        if self.host.breaker.is_resting and (now < self.host.breaker.rest_until or self.host.breaker.scout_is_out):
+            return 0
+        while self._sent_lately and self._sent_lately[0] <= now - RECENTLY:
+            self._sent_lately.popleft()
+        return max(waiting, len(self._sent_lately)) - left
+
+    def _ended(self) -> bool:
+        """The fleet's scout was this worker's, and has passed the gate."""
+        assert self.host is not None
+        was, self._was_resting = self._was_resting, self.host.breaker.is_resting
+        return was and not self._was_resting
+
+    def _is_due(self, now: float) -> bool:
+        return now >= self._due_at()
+
+    def _due_at(self) -> float:
+        due = float("inf")
+        if self._sightings:
+            due = self._sightings[0][1] + REPORT
+        if self._steering is not None:
+            if not self._is_idle:
+                due = min(due, self._called_at + max(BEAT, min(BEAT_MAX, 1 / self._rate)))
+            settles = self._steering.settles_at
+            if settles is not None:
+                due = min(due, max(settles, self._called_at + 0.01))
+        return due
+
+    @property
+    def _is_idle(self) -> bool:
+        return self.host is None or self.host.is_idle
+
+    def _timed(self, now: float) -> None:
+        """See that `look` is called when something is due."""
+        due = self._due_at()
+        is_wanted = self._is_asked or (self.host is not None and self.host.in_flight.waiting)
+        if is_wanted and now < self._not_before:
+            due = min(due, self._not_before)
+        if due < self._timer - 1e-6:
+            self._timer = due
+            self._look_at(self, due)
+
+    def timer(self, now: float) -> None:
+        """`look_at` has come."""
+        self._timer = float("inf")
+        self.look(now)
+        self._wake()
+
+    def _see(self, sighting: list[Any]) -> None:
+        if len(self._sightings) < SIGHTINGS_MAX:
+            self._sightings.append(sighting)
+
+    # -- what the ledger says
+
+    def answered(self, reply: Reply, now: float) -> None:
+        call, self._calling = self._calling, None
+        if call is None or self._alone is not None:
+            return
+        self._is_known = True
+        self.workers = reply.workers
+        self._steer(reply, now)
+        if not reply.steers or self._steering is None:
+            self._rate, self._slots, self._learned = reply.rate, reply.slots, reply.learned
+        if reply.era >= self._era:
+            self._rest(reply.era, reply.row, reply.rest_left, now)
+            self._take(reply, now, now - call.at)
+        self.look(now)
+        self._timed(now)
+        self._wake()
+
+    def _take(self, reply: Reply, now: float, took: float) -> None:
+        if reply.count:
+            self.bucket.grant(Lease(now + reply.start, reply.gap, reply.count, max(0.0, LATE - took)))
+        elif reply.ask_again:
+            self._not_before = now + reply.ask_again
+
+    def _steer(self, reply: Reply, now: float) -> None:
+        if not reply.steers:
+            self._steering = None
+            return
+        if self._steering is None:
+            pace = self._first or self._own()
+            self._first = None
+            known = Learned.from_text(reply.learned)
+            if known is not None:
+                start_from(pace, known)
+            self._steering = Steering(pace)
+        self._steering.note(now, reply.seen)
+        if self._steering.settles_at is None:
+            self._steering.hear(now)
+            self._rate, self._slots = self._steering.pace.rate, self._steering.pace.in_flight_max
+
+    def heard(self, news: News, now: float) -> None:
+        """A message to all workers."""
+        if self._alone is not None or news.era < self._era:
+            return
+        self._rest(news.era, news.row, news.rest, now)
+        self._not_before = now if news.rest is None else now + news.rest
+        # What led to the refusal is told at once, and who steers comes for it.
+        self._is_urgent = self._is_urgent or (news.rest is not None and bool(self._sightings))
+        self.look(now)
+        self._timed(now)
+        self._wake()
+
+    def _rest(self, era: int, row: int, rest: float | None, now: float) -> None:
+        """The fleet rests, for `rest` seconds more or until a scout has passed; or (None) it does not."""
+        assert self.host is not None
+        is_new, self._era, self._row = era > self._era, era, row
+        breaker = self.host.breaker
+        if rest is None:
+            if breaker.is_resting and self._drop is None:
+                self.host.told_to_go_on()
+                self._was_resting = False
+        elif is_new or not breaker.is_resting or breaker.rest_until < now + rest:
+            self.host.told_to_rest(now, rest, is_cut=is_new)
+            self._was_resting = True
+
+    # -- without the ledger
+
+    def failed(self, now: float) -> None:
+        """The ledger is lost."""
+        self._calling = None
+        if self._alone is not None:
+            return
+        known = self.learned()  # the rate of just now may be a probe's
+        share = ALONE * (min(self._rate, known.rate) if known.is_limit else self._rate) / self.workers
+        if self._is_known:
+            self._alone = AimdPace(
+                rate=share,
+                rate_min=share / 16,
+                rate_max=share,
+                increase=share / 60,
+                in_flight_max=int(self._slots) or 1,
+            )
+        else:
+            self._alone = self._first or self._own()
+        self._first = self._steering = None
+        self._sightings.clear()
+        self._drop = None
+        self.bucket.drain(now)
+        self.bucket.be_alone(self._alone.rate, now)
+        self._wake()
+
+    def back(self, now: float) -> None:
+        """The ledger answers again."""
+        if self._alone is None:
+            return
+        self._alone = None
+        self.bucket.alone = None
+        self._not_before = float("-inf")
+        self._era = -1
+        self.look(now)
+        self._wake()
+
+    def bye(self, now: float) -> Call:
+        """The last call."""
+        return Call(self.name, self.worker, -1, now, self._sightings, rate=self._rate, slots=self._slots)
+
+    def _wake(self) -> None:
+        if self.host is not None and self.host.in_flight.waiting:
+            self.host.in_flight.wake_next()
