@@ -30,7 +30,7 @@ from throttle.client.settings import Rates, Settings, polite_hosts
 from throttle.crawl.at_most import slow_down
 from throttle.crawl.dispatcher import Dispatcher, Extract
 from throttle.crawl.errand import Errand
-from throttle.crawl.fetch import Fetcher
+from throttle.crawl.fetch import Fetcher, idle_connections_max
 from throttle.crawl.holdings import Holding, Holdings
 from throttle.crawl.intake import Intake, chunks
 from throttle.crawl.known_pace import KnownPace
@@ -151,6 +151,7 @@ class CrawlJob:
             body_max=options.body_max,
             wrap=self._wrap,
             clock=self._clock,
+            pools_max=idle_connections_max(options.hosts_max),
         )
         self._recorder = Recorder(self._queue, self._in_thread, self._recorded, self._fail)
         self._dispatcher = Dispatcher(
