@@ -316,7 +316,8 @@ class CrawlJob:
             self._begin(self._load([lane.host for lane in hungry]))
         # Which links lead away is known only when all sites are.
         is_ready = self._is_fed or not self.options.follow
-        has_use = is_ready and dispatcher.free_slots > 0 and not dispatcher.frontier.ready
+        # Before the hosts at hand run out: a claim waits in line with what is written, and slots would stand empty.
+        has_use = is_ready and dispatcher.frontier.ready < self.options.concurrency
         if has_use and self._may_claim and not self._is_claiming and len(self._holdings) < self.options.hosts_max:
             self._is_claiming = True
             self._begin(self._claim())
