@@ -22,8 +22,8 @@ from throttle.client.answer import Answer
 from throttle.client.exchange import Done, Send, Wait, exchange
 from throttle.client.host import Host
 from throttle.client.pace import Pace
-from throttle.client.pace_aimd import AimdPace
-from throttle.client.pace_seeking import SeekingPace
+from throttle.client.pace.aimd import AimdPace
+from throttle.client.pace.seeking import SeekingPace
 
 REQUESTS = 5_000
 ROUNDS = 15

@@ -24,8 +24,8 @@ from throttle.client.exchange import (
     exchange,
 )
 from throttle.client.host import Host, Politeness
-from throttle.client.pace_aimd import AimdPace
-from throttle.client.pace_seeking import SeekingPace
+from throttle.client.pace.aimd import AimdPace
+from throttle.client.pace.seeking import SeekingPace
 from throttle.rate_limit_fields import Quota
 
 
