@@ -1,14 +1,17 @@
 # Two commands set everything up on a machine with Python 3.11 or later and nothing else:
 #   make demo    the site behind the throttle, crawled for half a minute, then served until Ctrl-C
 #   make test    ruff, mypy and all tests
-# Besides: make long (the tests' long counts, and fuzzing where atheris is installed), make clean.
+# Besides: make long (the tests' long counts, and fuzzing where atheris is installed), make soak (an hour of storm;
+# SOAK_SECONDS=86400 for a day), make clean.
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test long lint clean
+SOAK_SECONDS ?= 3600
+
+.PHONY: demo test long soak lint clean
 
 demo: $(STAMP)
 	@$(BIN)/throttle demo
@@ -19,6 +22,9 @@ test: lint
 long: $(STAMP)
 	@THROTTLE_LONG=1 $(BIN)/python -m pytest -n auto
 	@$(BIN)/python -m tests.hostile.fuzz --runs 200000
+
+soak: $(STAMP)
+	@$(BIN)/python benchmarks/soak.py --seconds $(SOAK_SECONDS)
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .

@@ -33,6 +33,7 @@ class Settings:
                                                       slash at the end; by default each request's own
     https                APP_EXAMPLE_HTTPS            1 marks the session cookie Secure
     secret               APP_EXAMPLE_SECRET           signs sessions; by default made once, kept in ``data``
+    throttled            APP_EXAMPLE_THROTTLED        0 leaves the throttle out, for comparison
     ===================  ===========================  ====================================================
     """
 
@@ -42,6 +43,7 @@ class Settings:
     public_url: str | None = None
     https: bool = False
     secret: str | None = field(default=None, repr=False)
+    throttled: bool = True
 
     @property
     def database(self) -> Path:
@@ -58,6 +60,7 @@ class Settings:
             public_url=_url(given.get("APP_EXAMPLE_URL")),
             https=_switch("APP_EXAMPLE_HTTPS", given.get("APP_EXAMPLE_HTTPS", "0")),
             secret=_secret(given.get("APP_EXAMPLE_SECRET")),
+            throttled=_switch("APP_EXAMPLE_THROTTLED", given.get("APP_EXAMPLE_THROTTLED", "1")),
             **({"data": Path(given["APP_EXAMPLE_DATA"]).expanduser()} if "APP_EXAMPLE_DATA" in given else {}),
         )
 

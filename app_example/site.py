@@ -44,11 +44,11 @@ PLAIN_WORDS = {  # where a handler said nothing of its own
 def create_app(
     settings: Settings | None = None,
     *,
-    throttled: bool = True,
+    throttled: bool | None = None,
     limits: Limits = LIMITS,
     clock: Callable[[], float] = time.monotonic,
 ) -> Starlette:
-    """The site as an ASGI application. ``throttled=False`` leaves the throttle out, for comparison.
+    """The site as an ASGI application. ``throttled=False`` leaves the throttle out, whatever the settings say.
 
     ``limits`` and ``clock`` are the throttle's; robots.txt agrees with the limits.
 
@@ -90,7 +90,7 @@ def create_app(
     )
     app.add_middleware(BodyLimit)
     app.add_middleware(SecurityHeaders)
-    if throttled:
+    if settings.throttled if throttled is None else throttled:
         _add_throttle(
             app, settings, signing_key, limits, clock
         )  # last added, outermost: a refusal costs nothing of the above

@@ -19,7 +19,8 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from benchmarks.loopback_farm import farm
+from benchmarks.farm import farm
+from benchmarks.farming.plan import open_hosts
 from throttle.client import Rates
 
 REQUESTS = 100
@@ -138,8 +139,8 @@ def tell(label: str, measured: list[tuple[float, float]]) -> None:
 
 
 def main() -> None:
-    with farm(1) as urls:
-        asyncio.run(measure(urls[0]))
+    with farm(open_hosts(1)) as hosts:
+        asyncio.run(measure(hosts.urls[0]))
 
 
 if __name__ == "__main__":

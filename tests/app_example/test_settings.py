@@ -28,11 +28,11 @@ def test_each_setting_is_read_from_the_environment(tmp_path: Path) -> None:
             "APP_EXAMPLE_URL": "https://papers.example/",
             "APP_EXAMPLE_HTTPS": "1",
             "APP_EXAMPLE_SECRET": "x" * 32,
+            "APP_EXAMPLE_THROTTLED": "0",
         }
     )
-    assert settings == Settings(
-        tmp_path, "redis://127.0.0.1:6379/0", ("10.0.0.0/8", "::1"), "https://papers.example", True, "x" * 32
-    )
+    stated = (tmp_path, "redis://127.0.0.1:6379/0", ("10.0.0.0/8", "::1"), "https://papers.example", True, "x" * 32)
+    assert settings == Settings(*stated, throttled=False)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 
 from throttle.client.answer import Answer, Failure
 from throttle.client.backoff import Backoff
+from throttle.client.events import Answered, Dropped, Event, RateChanged, Rested, Retried, Waited
 from throttle.client.exchange import (
     Done,
     Flow,
@@ -24,6 +25,8 @@ from throttle.client.exchange import (
 )
 from throttle.client.host import Host, Politeness
 from throttle.client.pace_aimd import AimdPace
+from throttle.client.pace_seeking import SeekingPace
+from throttle.rate_limit_fields import Quota
 
 
 class Caller:
@@ -131,6 +134,32 @@ def test_refusals_of_requests_that_left_before_the_last_cut_do_not_cut_again() -
         caller.answered(Answer(1.0 + turn / 100, 503))
     assert pace.drops == 1
     assert host.pace.rate == 50.0
+
+
+def test_every_drop_wait_pause_and_change_of_rate_is_told_and_reads_as_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "throttle.client")
+    events: list[Event] = []
+    host = Host("example.org", AimdPace(rate=100.0, in_flight_max=50), 0.0, Random(1), on_event=events.append)
+    first, second, third = (Caller(host, 0.1 * turn) for turn in range(3))
+    first.answered(Answer(1.0, 429, retry_after=2.0))
+    second.answered(Answer(1.1, 429, retry_after=1.0))  # left before the cut, and asks for no more
+    third.answered(Answer(1.2, 503, retry_after=9.0))  # … and asks for more
+    told = [type(event) for event in events]
+    assert told.count(Answered) == told.count(Retried) == 3
+    of_the_host = [kind for kind in told if kind not in (Answered, Retried)]
+    assert of_the_host == [Dropped, Rested, RateChanged, Dropped, Dropped, Rested]
+    first.at(20.0)
+    waited = [event for event in events if isinstance(event, Waited)]
+    assert [event.seconds for event in waited] == [pytest.approx(20.0 - 1.0)]
+    assert caplog.messages[:2] == ["example.org: refused (429), told to wait 2 s", str(events[1])]
+    assert "nothing is sent for 2." in caplog.messages[1]
+
+
+def test_a_rest_that_fields_ask_for_is_told_too() -> None:
+    events: list[Event] = []
+    host = Host("example.org", SeekingPace(Random(1)), 0.0, Random(1), on_event=events.append)
+    Caller(host, 0.0).answered(Answer(0.1, 200, quota=Quota(0, 30.0)))
+    assert [event.seconds for event in events if isinstance(event, Rested)] == [30.0]
 
 
 def test_a_cancelled_waiter_hands_its_wake_up_on() -> None:

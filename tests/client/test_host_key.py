@@ -70,3 +70,16 @@ def test_a_host_at_rest_or_in_use_is_not_forgotten() -> None:
         table.host(f"site{number}.org", 1.0)
     assert table.host("busy.org", 2.0) is busy
     assert table.host("resting.org", 2.0) is resting
+
+
+def test_hosts_at_rest_or_stopped_cannot_fill_the_table_for_ever() -> None:
+    table = hosts(hosts_max=3)
+    for number in range(50):
+        resting = table.host(f"site{number}.org", float(number))
+        resting.breaker.rest(1e6 + (number if number % 2 else -number))
+    assert len(table) == 6
+    assert table.host("site49.org", 60.0) is resting  # its rest is the longest
+    table = hosts(hosts_max=3)
+    for number in range(50):
+        table.host(f"site{number}.org", float(number)).stopped = "a wall"
+    assert len(table) == 3

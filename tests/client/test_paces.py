@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.simulator.score import Score, run
 from benchmarks.simulator.situations import FOURTEEN, Situation, bucket, workers
-from throttle.client.bucket_fit import Epoch
+from throttle.client.bucket_fit import Fit
 from throttle.client.hold_pace import HoldPace
 from throttle.client.latency_limit import LatencyLimit
 from throttle.client.pace_aimd import AimdPace
@@ -14,6 +14,7 @@ from throttle.client.pace_interval import IntervalPace
 from throttle.client.pace_seeking import SeekingPace
 from throttle.client.pace_table import TablePace
 from throttle.client.quota_pace import QuotaPace
+from throttle.client.refusal_plan import refusal_plan
 from throttle.client.send_log import SendLog
 from throttle.client.share_pace import SharePace
 from throttle.client.window_pace import WindowPace
@@ -80,18 +81,31 @@ def test_the_log_knows_what_led_to_a_refusal_and_what_left_after_it() -> None:
 def test_a_countdown_measures_what_a_window_holds() -> None:
     window = WindowPace()
     window.begin(0.0)
-    assert window.refused(10.0, 50.0, pace=100.0, accepted=480)
+    assert not window.refused(10.0, 50.0, pace=100.0, accepted=480)  # as well a lock-out
+    assert window.refused(75.0, 45.0, pace=50.0, accepted=480)
     assert window.rate == pytest.approx(1.02 * 480 / 60)
-    assert window.refused(119.0, 1.0, pace=8.2, accepted=480)
+    assert window.refused(179.0, 1.0, pace=8.2, accepted=480)
     assert window.rate == pytest.approx(1.02 * 480 / 60)
 
 
-def test_a_short_wait_is_no_countdown_and_neither_is_always_the_same() -> None:
+def test_a_lock_out_tells_the_same_wait_however_many_were_accepted() -> None:
+    window = WindowPace()
+    window.begin(0.0)
+    assert not window.refused(10.0, 30.0, pace=8.0, accepted=80)
+    assert not window.refused(90.0, 30.0, pace=8.0, accepted=300)
+
+
+def test_two_quotas_spent_at_once_tell_the_same_wait_and_are_the_same() -> None:
+    window = WindowPace()
+    window.begin(0.0)
+    assert not window.refused(8.0, 52.0, pace=300.0, accepted=480)
+    assert window.refused(68.0, 52.0, pace=60.0, accepted=484)
+
+
+def test_a_short_wait_is_no_countdown() -> None:
     window = WindowPace()
     window.begin(0.0)
     assert not window.refused(10.0, 1.0, pace=8.0, accepted=80)
-    assert window.refused(20.0, 30.0, pace=8.0, accepted=80)
-    assert not window.refused(90.0, 30.0, pace=8.0, accepted=300)
 
 
 def test_a_quota_is_spread_over_its_time_and_nothing_is_sent_when_it_is_spent() -> None:
@@ -107,29 +121,83 @@ def test_a_quota_is_spread_over_its_time_and_nothing_is_sent_when_it_is_spent() 
     assert not quota.is_told(60.0)
 
 
+def known(rate: float, spread: float = 0.02, burst: float = 8.0) -> Fit:
+    return Fit((rate * (1 - spread / 2), rate, rate, rate, rate * (1 + spread / 2)), burst, 4)
+
+
 def test_the_dearer_a_refusal_the_rarer_it_is_sought() -> None:
-    hold = HoldPace()
-    for _ in range(4):
-        hold.refused(Epoch(1.0, [(99.0, 800.0)], 0.12, None), 800)
-    plans = []
-    for rest in (1.0, 10.0, 60.0):
-        hold.make_plan(rest, is_overdrawn=False)
-        plans.append(hold.plan)
+    plans = [refusal_plan(known(8.0), rest, refusals=3, served=10_000) for rest in (1.0, 10.0, 60.0)]
     assert plans[0] < plans[1] < plans[2]
-    hold.make_plan(1.0, is_overdrawn=True)
-    assert hold.plan >= 250
 
 
-def test_in_company_every_share_grows_alike_and_a_refusal_cuts_it() -> None:
+def test_an_unsure_fit_is_worth_an_earlier_refusal() -> None:
+    assert refusal_plan(known(8.0, 0.5), 1.0, 3, 10_000) < refusal_plan(known(8.0), 1.0, 3, 10_000)
+
+
+@pytest.mark.parametrize(("rate", "share"), [(0.5, 0.005), (2.5, 0.008), (8.0, 0.005)])
+def test_refusals_are_earned_by_what_is_served(rate: float, share: float) -> None:
+    served = refusals = 0
+    while served < 3000:
+        refusals += 1
+        served += int(refusal_plan(known(rate, 0.5), 1.0, refusals, served))
+    assert refusals <= 3 + share * served
+
+
+def test_a_wide_fit_is_climbed_through_from_below_and_a_sure_one_is_kept_to() -> None:
+    hold = HoldPace()
+    hold.fit, hold.plan = known(8.0, 1.0), 40.0
+    rates = []
+    for _ in range(40):
+        hold.sent(0.1, is_on_time=True)
+        rates.append(hold.rate(8.0, 0.1))
+    assert rates == sorted(rates)
+    assert rates[0] < 8.5
+    assert rates[-1] > 11.0
+    hold.fit = known(8.0, burst=1000.0)
+    hold.begin(0.0)
+    hold.sent(0.1, is_on_time=True)
+    assert 7.8 < hold.rate(8.0, 0.1) < 8.1
+
+
+def test_when_nothing_refuses_the_pace_accelerates_and_stops_for_bursts_to_be_spent() -> None:
+    hold = HoldPace()
+    hold.fit, hold.plan = known(8.0), 20.0
+    pace = 8.0
+    for _ in range(60):
+        hold.sent(1 / pace, is_on_time=True)
+        pace = hold.rate(pace, 0.05)
+    assert pace > 15.0
+    assert pace < 30.0
+
+
+def test_in_company_growth_is_even_in_time_and_a_refusal_cuts_a_share() -> None:
     share = SharePace()
-    assert share.refused(8.0, True, False, 6.0) is None
-    assert share.refused(8.0, True, False, 6.0) is None
-    rate = share.refused(8.0, True, False, 6.0)
-    assert rate == pytest.approx(3.6)
-    assert share.rate(4.0, 10.0) / 4.0 == pytest.approx(share.rate(1.0, 10.0))
-    for _ in range(6):
-        rate = share.refused(4.0, False, False, 6.0)
-    assert rate is None
+    assert share.refused(8.0, is_strange=False, is_settled=False, likely=6.0) is None
+    assert share.refused(8.0, is_strange=True, is_settled=False, likely=1.0) == pytest.approx(8.0 * 0.55)
+    assert share.rate(3.0, 1.0) - 3.0 == pytest.approx(share.rate(2.5, 1.0) - 2.5)
+    assert (share.rate(12.0, 1.0) - 12.0) / 12.0 < (share.rate(6.0, 1.0) - 6.0) / 6.0
+
+
+def test_a_second_contradiction_at_once_is_a_limit_that_fell() -> None:
+    share = SharePace()
+    share.refused(8.0, is_strange=True, is_settled=False, likely=1.0)
+    assert share.refused(4.4, is_strange=True, is_settled=False, likely=1.5) == 1.5
+
+
+def test_a_refusal_that_was_an_outage_starts_no_sharing() -> None:
+    share = SharePace()
+    share.refused(8.0, is_strange=True, is_settled=False, likely=1.0)
+    share.recall()
+    assert not share.is_sharing
+
+
+def test_who_shares_holds_again_when_one_bucket_explains_three_refusals() -> None:
+    share = SharePace()
+    share.refused(8.0, is_strange=True, is_settled=False, likely=6.0)
+    rates = [share.refused(4.0, is_strange=False, is_settled=True, likely=6.0) for _ in range(3)]
+    assert rates[0] is not None
+    assert rates[1] is not None
+    assert rates[2] is None
 
 
 def test_slots_shrink_when_the_host_gets_slow_and_not_when_it_is_only_busy() -> None:

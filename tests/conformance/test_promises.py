@@ -1,7 +1,8 @@
 """What is promised to callers, each promise by its number; over drawn histories where it is one for all cases.
 
 1 people first · 2 a Retry-After is not a lie · 3 a refusal does not restart a wait · 11 nothing is hindered for
-nothing. Promise 7, memory, is in `server/stores/test_memory.py`; 6, the stores agree, in `test_twins.py`.
+nothing. Promise 7, memory, is in `server/stores/test_memory.py`; 6, the stores agree, in `test_twins.py`; 13, a crawl
+loses nothing, in `crawl/test_kill.py`.
 """
 
 from dataclasses import replace

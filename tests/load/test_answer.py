@@ -5,8 +5,8 @@ import pytest
 from tests import virtual_clock
 from tests.asgi import CHROME, ask
 from throttle import Limits, ThrottleMiddleware
+from throttle.load.agents import ACCEPT_OF_PEOPLE, ACCEPT_OF_ROBOTS
 from throttle.load.answer import Answer, read_answer
-from throttle.load.crowd import ACCEPT_OF_PEOPLE, ACCEPT_OF_ROBOTS
 
 
 async def plain_site(scope, receive, send):
@@ -22,7 +22,7 @@ def second_answer(agent: str, accept: str) -> Answer:
         return await ask(site, agent=agent, headers={"accept": accept})
 
     second = virtual_clock.run(two())
-    fields = [(name.encode(), value.encode()) for name, value in second.fields.items()]
+    fields = {name.encode(): value.encode() for name, value in second.fields.items()}
     return read_answer(second.status, fields, second.body)
 
 
@@ -34,28 +34,28 @@ def test_the_rule_that_refused_is_told_to_robots_by_problem_json_and_to_people_b
 
 
 def test_a_refusal_that_names_no_rule_is_counted_as_unnamed():
-    assert read_answer(503, [], b"").refused_by == "unnamed"
-    assert read_answer(429, [(b"RateLimit", b'"a";r=3;t=1, "b";r=10;t=1')], b"").refused_by == "unnamed"
+    assert read_answer(503, {}, b"").refused_by == "unnamed"
+    assert read_answer(429, {b"ratelimit": b'"a";r=3;t=1, "b";r=10;t=1'}, b"").refused_by == "unnamed"
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"\xff", b"[]", b"{}", b'{"violated-policies": []}', b'{"violated-policies": [1]}']
 )
 def test_a_broken_problem_document_is_a_refusal_all_the_same(body):
-    assert read_answer(503, [(b"content-type", b"application/problem+json")], body).refused_by == "unnamed"
+    assert read_answer(503, {b"content-type": b"application/problem+json"}, body).refused_by == "unnamed"
 
 
 def test_an_error_of_the_server_is_a_failure_and_a_404_is_served():
-    assert read_answer(500, [], b"").failed == "status 500"
-    assert read_answer(404, [], b"").is_served
-    assert read_answer(304, [], b"").is_served
+    assert read_answer(500, {}, b"").failed == "status 500"
+    assert read_answer(404, {}, b"").is_served
+    assert read_answer(304, {}, b"").is_served
 
 
 def test_the_time_slept_is_read_in_seconds():
-    assert read_answer(200, [(b"Server-Timing", b'db;dur=3, throttle;desc="slept";dur=1500')], b"").slept == 1.5
-    assert read_answer(200, [(b"server-timing", b"db;dur=3")], b"").slept is None
+    assert read_answer(200, {b"server-timing": b'db;dur=3, throttle;desc="slept";dur=1500'}, b"").slept == 1.5
+    assert read_answer(200, {b"server-timing": b"db;dur=3"}, b"").slept is None
 
 
 @pytest.mark.parametrize("value", [b"soon", b"-1", b"9" * 400, "٣".encode(), b""])
 def test_a_retry_after_that_is_no_number_of_seconds_is_none(value):
-    assert read_answer(503, [(b"retry-after", value)], b"").retry_after is None
+    assert read_answer(503, {b"retry-after": value}, b"").retry_after is None

@@ -7,14 +7,14 @@ import pytest
 from tests import virtual_clock
 from throttle.load.answer import Answer
 from throttle.load.clockwork import Clockwork
-from throttle.load.crowd import FILES, PEOPLE, Ask, Caller
-from throttle.load.flows import Get, Wait
+from throttle.load.crowd import FILES, Ask, Caller
+from throttle.load.mix import PEOPLE
 from throttle.load.report import Report
 
 PERSON = Caller(PEOPLE, "127.0.1.1", "a browser")
 
 
-def run(send, plan=(), flows=(), **options):
+def run(send, plan=(), crawls=(), **options):
     """The report, and when each path was asked for, counted from the start."""
     report, started = Report(), []
 
@@ -26,7 +26,7 @@ def run(send, plan=(), flows=(), **options):
             return await send(caller, path)
 
         clockwork = Clockwork(noted, report, timeout=options.pop("timeout", 10))
-        await clockwork.run(plan, flows, **{"seconds": 30, "drain": 5, **options})
+        await clockwork.run(plan, crawls, **{"seconds": 30, "drain": 5, **options})
         started.append(("end", round(virtual_clock.now() - start, 6)))
 
     virtual_clock.run(traffic())
@@ -42,7 +42,7 @@ def answers_in(seconds, answer=None):
 
 
 def test_requests_start_on_schedule_whether_or_not_earlier_ones_are_answered():
-    plan = [Ask(at, PERSON, f"/{at}") for at in (3, 1, 2)]
+    plan = [Ask(at, PERSON, f"/{at}") for at in (1, 2, 3)]
     _, started = run(answers_in(9), plan)
     assert started[:3] == [("/1", 1), ("/2", 2), ("/3", 3)]
 
@@ -55,6 +55,8 @@ def test_latency_counts_from_the_schedule_also_when_the_request_starts_late():
 
     report, _ = run(blocks_the_loop, [Ask(1, PERSON, "/blocks"), Ask(2, PERSON, "/late")])
     assert report.tallies[PEOPLE].latencies == pytest.approx([4, 3])
+    assert list(report.late) == pytest.approx([0, 3])
+    assert "The crowd itself was late, by 3.00 s" in report.causes()[-1]
 
 
 def test_the_run_ends_when_all_is_answered_and_not_before_the_traffic_is_over():
@@ -87,19 +89,25 @@ def test_a_refused_first_page_brings_no_files():
     assert started[1:] == [("end", 30)]
 
 
-def flow_of(*steps):
-    for step in steps:  # noqa: UP028 («yield from» would send the answers into what takes none)
-        yield step
+def crawl_of(*steps):
+    """Asks for the paths, and waits as many seconds as the numbers say."""
+
+    async def crawl(get):
+        for step in steps:
+            await (asyncio.sleep(step) if isinstance(step, int) else get(step))
+
+    return crawl
 
 
-def test_a_flow_begins_at_its_instant_and_waits_as_it_says():
-    _, started = run(answers_in(1), flows=[(3, PERSON, flow_of(Get("/a"), Wait(10), Get("/b")))])
+def test_a_crawl_begins_at_its_instant_and_waits_as_it_says():
+    _, started = run(answers_in(1), crawls=[(3, PERSON, crawl_of("/a", 10, "/b"))])
     assert started == [("/a", 3), ("/b", 14), ("end", 30)]
 
 
-def test_a_flow_that_would_wait_past_the_end_is_over():
-    _, started = run(answers_in(1), flows=[(0, PERSON, flow_of(Get("/a"), Wait(29), Get("/b")))])
-    assert started == [("/a", 0), ("end", 30)]
+def test_a_crawl_ends_with_the_traffic_and_what_it_asked_for_last_is_still_answered():
+    report, started = run(answers_in(2), crawls=[(0, PERSON, crawl_of("/a", 27, "/b", "/c"))])
+    assert started == [("/a", 0), ("/b", 29), ("end", 31)]
+    assert report.tallies[PEOPLE].served == 2
 
 
 def test_an_unforeseen_error_is_not_swallowed():
@@ -108,3 +116,26 @@ def test_an_unforeseen_error_is_not_swallowed():
 
     with pytest.raises(ExceptionGroup):
         run(broken, [Ask(0, PERSON, "/")])
+
+
+def test_what_would_begin_while_the_run_is_cancelled_does_not():
+    page = Answer(b'<link href="/static/a.css">')
+    started = []
+
+    async def cancelled():
+        async def send(caller, path):
+            started.append(path)
+            try:
+                await asyncio.sleep(9)
+            except asyncio.CancelledError:
+                return page  # the answer came at the same moment
+            return page
+
+        work = asyncio.create_task(Clockwork(send, Report()).run([Ask(0, PERSON, "/", loads_files=True)], seconds=30))
+        await asyncio.sleep(1)
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        return work.cancelled()
+
+    assert virtual_clock.run(cancelled())
+    assert started == ["/"]

@@ -49,7 +49,7 @@ def test_the_table_has_a_row_for_each_class_in_order_also_for_one_that_never_cam
     report.offer("people")
     assert [row[0] for row in report.rows()] == ["people", "nobody"]
     assert all(len(row) == len(COLUMNS) for row in report.rows())
-    assert report.rows()[1][-3:] == ("-", "-", "-")
+    assert report.rows()[1][-4:] == ("-", "-", "-", "-")
 
 
 def test_the_plain_table_lines_up():
@@ -71,3 +71,31 @@ def test_the_report_for_machines_says_the_same():
     assert classes["crawler"]["refused"] == {"load_defer": 1, "hit_stack": 1}
     assert classes["people"]["latency_seconds"] == {"p50": 0.25, "p95": 0.5, "p99": 0.5, "max": 0.5}
     assert classes["crawler"]["open"] == 1
+
+
+def test_figures_for_requirements_bear_the_classs_name_without_blanks():
+    report = Report(["rude crawlers"])
+    report.offer("rude crawlers")
+    report.count("rude crawlers", Answer(refused_by="hit_stack"), 0.1)
+    figures = report.figures()
+    assert figures["rude_crawlers.refused"] == 1
+    assert figures["rude_crawlers.served_share"] == 0
+    assert figures["rude_crawlers.p95"] is None
+
+
+def test_latencies_of_a_part_of_the_time_are_told_by_when_they_were_to_begin():
+    report = Report(["people"])
+    for at, latency in ((1.0, 5.0), (2.0, 0.2), (3.0, 0.3)):
+        report.offer("people")
+        report.count("people", Answer(), latency, at)
+    assert report.tallies["people"].latencies_between(2.0, 3.0) == [0.2]
+    assert sorted(report.tallies["people"].latencies_between(2.0)) == [0.2, 0.3]
+
+
+def test_the_live_table_has_the_latencies_of_the_last_only():
+    report = Report(["people"])
+    for latency in (9.0, 1.0, 1.0):
+        report.offer("people")
+        report.count("people", Answer(), latency)
+    assert report.rows(last=2)[0][-1] == "1.000"
+    assert report.rows()[0][-1] == "9.000"

@@ -26,7 +26,9 @@ def exchange(reply: bytes, caller: Caller = CALLER, **options):
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
         async with server:
             wire = Wire(server.sockets[0].getsockname()[1], **options)
-            return await wire(caller, "/page"), *seen[0]
+            answered = await wire(caller, "/page"), *seen[0]
+            wire.close()
+            return answered
 
     return asyncio.run(run())
 
@@ -55,7 +57,7 @@ def test_a_caller_without_a_name_sends_no_agent():
 
 @pytest.mark.parametrize(
     "reply",
-    [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nhi", b"\x00\xff not http\r\n\r\n", b"HTTP/1.1 999\r\n\r\n"],
+    [b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nhi", b"\x00\xff not http\r\n\r\n", b"HTTP/1.1 999\r\n\r\n"],
 )
 def test_an_answer_that_breaks_off_or_is_none_is_a_failure(reply):
     answer, _, _ = exchange(reply, forwards=True)
@@ -71,3 +73,58 @@ def test_nobody_there_is_a_failure():
         return await Wire(port, forwards=True)(CALLER, "/")
 
     assert asyncio.run(run()).failed.startswith("no connection")
+
+
+def several(replies, paths, *, closes=False):
+    """What comes of these requests of one caller, one after the other, and on how many connections they went."""
+
+    async def run():
+        connections = []
+
+        async def answer(reader, writer):
+            connections.append(asyncio.current_task())
+            while await reader.readline():
+                await reader.readuntil(b"\r\n\r\n")
+                reply = replies.pop(0)
+                writer.write(reply)
+                if closes or not reply:
+                    break
+            writer.close()
+            await writer.wait_closed()
+
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        async with server:
+            wire = Wire(server.sockets[0].getsockname()[1], forwards=True)
+            answers = []
+            for path in paths:
+                answers.append(await wire(CALLER, path))
+                for _ in range(5 * closes):  # the site lets go, and we hear of it; or of nothing yet
+                    await asyncio.sleep(0)
+            wire.close()
+            await asyncio.gather(*connections, return_exceptions=True)
+            return answers, len(connections)
+
+    return asyncio.run(run())
+
+
+def test_a_caller_keeps_its_connection():
+    answers, connections = several([OK, OK, OK], ["/a", "/b", "/c"])
+    assert ([answer.body for answer in answers], connections) == ([b"hi"] * 3, 1)
+
+
+def test_a_connection_that_the_site_let_go_of_meanwhile_is_made_anew():
+    answers, connections = several([OK, OK, OK], ["/a", "/b", "/c"], closes=True)
+    assert ([answer.body for answer in answers], connections) == ([b"hi"] * 3, 3)
+
+
+def test_a_connection_that_ends_just_as_the_next_request_comes_is_made_anew_once():
+    answers, connections = several([OK, b"", OK], ["/a", "/b"])
+    assert ([answer.body for answer in answers], connections) == ([b"hi"] * 2, 2)
+    answers, connections = several([OK, b"", b""], ["/a", "/b"])
+    assert ([answer.failed is not None for answer in answers], connections) == ([False, True], 2)
+
+
+def test_a_connection_is_not_kept_after_an_answer_that_ends_with_it():
+    until_end = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi"
+    answers, connections = several([until_end, OK], ["/a", "/b"])
+    assert ([answer.body for answer in answers], connections) == ([b"hi"] * 2, 2)

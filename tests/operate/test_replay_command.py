@@ -190,3 +190,12 @@ def test_a_site_with_its_own_table_of_agents_is_replayed_by_it(
     (tmp_path / "agents.txt").write_text("nonsense\n")
     assert replay(*command) == 2
     assert "agents.txt, line 1" in capsys.readouterr().err
+
+
+def test_a_load_limit_that_a_site_finds_by_itself_cannot_be_replayed(tmp_path: Path, capsys: Any) -> None:
+    limits = tmp_path / "throttle.toml"
+    limits.write_text("[limits]\nload_max = 'auto'\n")
+    assert replay(log(tmp_path / "log"), "--limits", str(limits)) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f'throttle replay: {limits}: load_max = "auto" cannot be replayed')
+    assert said.count("\n") == 1

@@ -42,6 +42,7 @@ OTHER: dict[str, Any] = {
     "status": 429,
     "rate_limit_fields": False,
     "count_streams": True,
+    "release_at": "start",
     "need_fetch_metadata": True,
     "verify_crawlers": False,
     "agent_table": "agents.txt",
@@ -90,3 +91,11 @@ def test_each_number_of_a_delay_changes_what_is_said(name: str, delay: Delay) ->
 
 def test_a_named_store_is_said() -> None:
     assert "The counts are kept in the store 'memory'." in policy_in_sentences(Settings(), "memory")
+
+
+@pytest.mark.parametrize("limits", [Limits(load_max="auto"), Limits.modern(load_max="auto")])
+def test_a_limit_that_is_found_is_told_without_a_number_of_the_sites(limits: Limits) -> None:
+    said = " ".join(policy_in_sentences(Settings(limits=limits)))
+    assert "How many requests that are, each process finds out" in said
+    assert "other requests run" not in said
+    assert "auto" not in said

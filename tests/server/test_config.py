@@ -211,3 +211,12 @@ def test_what_is_asked_beside_the_agent_reads_as_sentences(tmp_path: Path) -> No
     (tmp_path / "throttle.toml").write_text("reverse_dns = false\n[limits]\nverify_crawlers = true\n")
     said = "\n".join(policy_in_sentences(load(tmp_path / "throttle.toml", {}).settings))
     assert "Crawlers are verified by nothing: name crawler_ranges, or allow reverse_dns." in said
+
+
+def test_a_load_limit_may_be_left_to_each_process_in_the_file_and_in_the_environment(tmp_path: Path) -> None:
+    file = written(tmp_path, "[limits]\nload_max = 'auto'\n[[path_limits]]\npath = '/s'\nload_max = 5")
+    settings, _ = load(file, {})
+    assert (settings.limits.load_max, settings.path_limits[0].limits.load_max) == ("auto", 5)
+    assert settings.finds_load_max
+    settings, _ = load(written(tmp_path, "[limits]\nload_max = 30"), {"THROTTLE_LOAD_MAX": "auto"})
+    assert settings.limits.load_max == "auto"

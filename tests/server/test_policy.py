@@ -178,7 +178,7 @@ def test_the_error_says_what_to_do() -> None:
         "Limits(lone_crawler_seconds=0): seconds above 0 and below a century are needed (None turns the rule off)"
     )
     assert "below a century" in said(Limits, "stack_seconds", math.inf)
-    assert said(Limits, "load_max", 0) == "Limits(load_max=0): a whole number from 1 to 1000000 is needed"
+    assert said(Limits, "load_max", 0) == 'Limits(load_max=0): a whole number from 1 to 1000000, or "auto", is needed'
     assert said(Limits, "stack_hits", 0) == (
         "Limits(stack_hits=0): a whole number from 1 to 10000 is needed (None turns the rule off)"
     )

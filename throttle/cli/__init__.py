@@ -39,7 +39,6 @@ COMMANDS = {
             "app_example",
             "argon2",
             "fastapi",
-            "h11",
             "itsdangerous",
             "jinja2",
             "platformdirs",
@@ -48,8 +47,18 @@ COMMANDS = {
             "uvicorn",
         ),
     ),
+    "load": Command(
+        "throttle.cli.load",
+        "send people and crawlers at a site, show what each of them got, and decide whether that is good enough",
+    ),
     "replay": Command("throttle.cli.replay", "show what the throttle would have done to yesterday's access log"),
     "check": Command("throttle.cli.check", "say in sentences what a configuration file does, or what is wrong with it"),
+    "crawl": Command(
+        "throttle.cli.crawl",
+        "fetch many pages of many hosts: politely within each, in parallel over all, and nothing lost",
+        "crawl",
+        ("protego", "publicsuffixlist"),
+    ),
     "ranges": Command("throttle.cli.ranges", "download the lists of addresses by which crawlers can be verified"),
 }
 
@@ -87,12 +96,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _loaded(command: Command) -> Any:
+def need_extra(command: Command) -> None:
+    """Raises CommandError where what the command needs is not installed."""
     missing = [module for module in command.needs if importlib.util.find_spec(module) is None]
     if missing:
         raise CommandError(
             f"needs {', '.join(missing)}, not installed here: pip install 'asgi-throttle[{command.extra}]'"
         )
+
+
+def _loaded(command: Command) -> Any:
+    need_extra(command)
     return importlib.import_module(command.module)
 
 

@@ -1,57 +1,35 @@
 """`throttle demo`: a site behind the throttle, half a minute of traffic, a table; then the site until Ctrl-C."""
 
 import argparse
-import asyncio
 import contextlib
-import html
 import json
-import math
 import os
-import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 
-from throttle.cli import DONE, INTERRUPTED, CommandError
-from throttle.cli.demo_site import DATA, DemoSite, running_site
+from throttle.cli import DONE, INTERRUPTED
+from throttle.cli.crowd_run import expect_alive, send
+from throttle.cli.demo_site import DATA, PAPERS_MAP, DemoSite, running_site
+from throttle.cli.options import port, seconds
 from throttle.cli.screen import Screen
-from throttle.load.clockwork import DRAIN_SECONDS, Clockwork
-from throttle.load.crowd import (
-    BROWSERS,
-    FEED_READER,
-    FILES,
-    PEOPLE,
-    POLITE_AGENT,
-    POLITE_CRAWLER,
-    RUDE_AGENT,
-    RUDE_CRAWLER,
-    Ask,
-    Caller,
-    Places,
-    feed_reader,
-    people,
-    rude_crawler,
-)
-from throttle.load.flows import greedy_crawl, polite_crawl
+from throttle.load.clockwork import DRAIN_SECONDS
+from throttle.load.mix import Mix, read_mix
 from throttle.load.report import Report
 from throttle.load.wire import Wire, has_loopback_network
 
-TRAFFIC_SECONDS = 30.0
 SEED = 2004
-PEOPLE_COUNT, THINK_SECONDS = 20, 6.0
-FEED_EVERY_SECONDS = 3.0
-RUDE_RATE, RUDE_ADDRESSES, RUDE_CONNECTIONS = 20.0, 4, 14
-SEARCHES = ("open+access", "citation+analysis", "peer+review", "metadata", "%22digital+library%22")
+TRAFFIC_SECONDS = 30.0
+YEAR = 31_557_600.0
 
-CROWD = f"""\
-  {PEOPLE_COUNT} people, who read each page for {THINK_SECONDS:g} s;
-  a feed reader, which asks every {FEED_EVERY_SECONDS:g} s;
-  a polite crawler, which keeps to the Crawl-delay of robots.txt and to every Retry-After;
-  a rude one: {RUDE_RATE:g} requests a second from {RUDE_ADDRESSES} addresses, whatever it is told, and soon from
-  {RUDE_CONNECTIONS} others for the dearest pages, one after the other without a pause."""
+CROWD = """\
+  20 people, who read each page for 6 s;
+  a feed reader, which asks every 3 s;
+  a polite crawler, which keeps to the Crawl-delay of robots.txt and to every Retry-After, and a polite client of the
+  Web API: both on the client half of this package, which finds their pace;
+  a rude crawler: 20 requests a second from 4 addresses, whatever it is told;
+  a greedy one: soon 14 connections that ask for the dearest pages, one after the other without a pause."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,10 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "The exit code is 0 also after Ctrl-C, once the traffic is over; 130 after Ctrl-C while it runs; "
         "1 if the site cannot start or ends early; 2 for wrong usage."
     )
-    parser.add_argument("--port", type=_port, default=0, help="serve on this port of 127.0.0.1; else on a free one")
+    parser.add_argument("--port", type=port, default=0, help="serve on this port of 127.0.0.1; else on a free one")
     parser.add_argument(
         "--seconds",
-        type=_seconds,
+        type=seconds,
         help="stop by itself after so many seconds, traffic included; else serve until Ctrl-C",
     )
     parser.add_argument(
@@ -83,20 +61,23 @@ def run(arguments: argparse.Namespace) -> int:
     with running_site(port=arguments.port, data=data, trusts_forwarding=forwards) as site:
         began = time.monotonic()
         screen.say(f"A library of papers, behind the throttle: {site.address}")
-        report = Report((PEOPLE, FILES, FEED_READER, POLITE_CRAWLER, RUDE_CRAWLER))
-        seconds, drain = _shared_out(arguments.seconds)
-        screen.say(f"Traffic for {seconds:.3g} s:\n{CROWD}")
+        length, drain = _shared_out(arguments.seconds)
+        screen.say(f"Traffic for {length:.3g} s:\n{CROWD}")
         if forwards:
             screen.say("  Only 127.0.0.1 is to be had here, so callers tell their addresses in X-Forwarded-For.")
-        is_whole = False
-        with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(_traffic(site, Wire(site.port, forwards=forwards), report, seconds, drain, screen))
-            is_whole = True
-        _show(report, seconds, screen, as_json=arguments.json, is_whole=is_whole)
+        wire = Wire(site.port, forwards=forwards)
+        report, is_whole = send(
+            _mix(length), PAPERS_MAP, wire, screen, seconds=length, drain=drain, seed=SEED, site=site
+        )
+        _show(report, length, screen, as_json=arguments.json, is_whole=is_whole)
         if not is_whole:
             return INTERRUPTED
         _serve_on(site, screen, None if arguments.seconds is None else began + arguments.seconds)
     return DONE
+
+
+def _mix(length: float) -> Mix:
+    return read_mix("demo").lasting(length)
 
 
 def _shared_out(total: float | None) -> tuple[float, float]:
@@ -105,56 +86,11 @@ def _shared_out(total: float | None) -> tuple[float, float]:
     return TRAFFIC_SECONDS if total is None else min(TRAFFIC_SECONDS, total - drain), drain
 
 
-async def _traffic(site: DemoSite, wire: Wire, report: Report, seconds: float, drain: float, screen: Screen) -> None:
-    places = await _places(wire)
-    crawler = Caller(POLITE_CRAWLER, "127.0.3.1", POLITE_AGENT)
-    flows = [(0.0, crawler, polite_crawl(("/sitemap.xml", *places.pages)))]
-    for number in range(RUDE_CONNECTIONS):
-        caller = Caller(RUDE_CRAWLER, f"127.0.5.{1 + number}", RUDE_AGENT)
-        flows.append((seconds / 5, caller, greedy_crawl(Random(number), places.expensive)))
-    async with screen.progress(report, seconds):
-        work = Clockwork(wire, report).run(_plan(places, seconds), flows, seconds=seconds, drain=drain)
-        clockwork = asyncio.create_task(work)
-        try:
-            while not clockwork.done():
-                await asyncio.wait([clockwork], timeout=0.5)
-                _expect_alive(site)
-            await clockwork
-        finally:
-            clockwork.cancel()
-            await asyncio.gather(clockwork, return_exceptions=True)
-
-
-def _plan(places: Places, seconds: float) -> Iterator[Ask]:
-    random = Random(SEED)
-    yield from people(random, places, seconds, count=PEOPLE_COUNT, think_seconds=THINK_SECONDS)
-    yield from feed_reader(places, seconds, every=FEED_EVERY_SECONDS)
-    yield from rude_crawler(random, places, seconds, rate=RUDE_RATE, addresses=RUDE_ADDRESSES)
-
-
-async def _places(wire: Wire) -> Places:
-    """The site's paths, from its own pages, read once before the traffic."""
-    guide = Caller("guide", "127.0.0.1", BROWSERS[0], "text/html")
-    bodies = {}
-    for path in ("/sitemap.xml", "/users"):
-        answer = await wire(guide, path)
-        if not answer.is_served:
-            raise CommandError(f"the site does not answer {path}: {answer.failed or answer.refused_by}")
-        bodies[path] = answer.body.decode()
-    paths = [html.unescape(path) for path in re.findall(r"<loc>https?://[^/<]+(/[^<]*)</loc>", bodies["/sitemap.xml"])]
-    tags = [path for path in paths if path.startswith("/tag/")]
-    return Places(
-        pages=(*paths, *(f"/search?q={words}" for words in SEARCHES)),
-        feeds=("/feed.atom", *(f"{path}/feed.atom" for path in tags[:3])),
-        expensive=tuple(dict.fromkeys(re.findall(r'href="(/user/[^"/]+/related)"', bodies["/users"]))),
-    )
-
-
-def _show(report: Report, seconds: float, screen: Screen, *, as_json: bool, is_whole: bool) -> None:
+def _show(report: Report, length: float, screen: Screen, *, as_json: bool, is_whole: bool) -> None:
     if not is_whole:
         screen.say("Interrupted. So far:")
     if as_json:
-        print(json.dumps({"seconds": seconds, "is_whole": is_whole, "classes": report.as_json()}, indent=2), flush=True)
+        print(json.dumps({"seconds": length, "is_whole": is_whole, "classes": report.as_json()}, indent=2), flush=True)
     else:
         screen.table(report)
 
@@ -166,26 +102,6 @@ def _serve_on(site: DemoSite, screen: Screen, until: float | None) -> None:
     how_long = "until Ctrl-C" if left is None else f"for {left:.0f} s more"
     with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
         screen.say(f"The site stays at {site.address} {how_long}.")
-        site.process.wait(left)
-        _expect_alive(site)
-
-
-def _expect_alive(site: DemoSite) -> None:
-    if site.has_ended:
-        raise CommandError(f"the site has ended unexpectedly: {site.last_words() or 'it did not say why'}")
-
-
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= 5 and 1 <= int(text) <= 65535):
-        raise argparse.ArgumentTypeError(f"{text!r} is no port; a number from 1 to 65535 is needed")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 1 <= seconds <= 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; a number of seconds, at least 1, is needed")
-    return seconds
+        # Without an end it would wait in the kernel, and a Ctrl-C that comes just before would be heard never.
+        site.process.wait(left or YEAR)
+        expect_alive(site)

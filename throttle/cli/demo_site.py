@@ -1,11 +1,14 @@
-"""The demo's site in a process of its own, which ends with the one that started it, however that ends.
+"""A site in a process of its own, which ends with the one that started it, however that ends.
 
-The two halves share a pipe each way: the child writes one line, «ready PORT», when it serves; its standard input ends
-when the parent lets go of it, or is killed. `python -m throttle.cli.demo_site` is the child.
+The two halves share a pipe each way. The child writes «ready PORT» when it serves, and then four times a second what
+runs and sleeps in it, so that nothing of this is to be had over the network. Its standard input ends when the parent
+lets go of it, or is killed. `python -m throttle.cli.demo_site` is the child.
 """
 
 import argparse
+import asyncio
 import contextlib
+import importlib
 import os
 import signal
 import socket
@@ -14,26 +17,56 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from throttle.cli import CommandError
+from throttle.load.places import Links, SiteMap
+from throttle.load.report import Counts
 from throttle.load.wire import LOOPBACK
 
+if TYPE_CHECKING:
+    from throttle import ThrottleMiddleware
+
 DATA = "APP_EXAMPLE_DATA"
+PAPERS = "app_example:app"
+PAPERS_MAP: SiteMap = {
+    "pages": (
+        "/",
+        Links("/sitemap.xml"),
+        *(f"/search?q={words}" for words in ("open+access", "citation+analysis", "peer+review", "metadata")),
+    ),
+    "feeds": ("/feed.atom", "/tag/bibliometrics/feed.atom", "/tag/metadata/feed.atom"),
+    "api": ("/api/papers", "/api/tags", Links("/sitemap.xml", "/api/*")),
+    "dear": (Links("/users", "/user/*/related"),),
+}
+TELL_EVERY_SECONDS = 0.25
 STOP_SECONDS = 10.0
 GRACEFUL_SECONDS = 1
 
 
 class DemoSite:
-    """A running site: where it is, and whether it still runs."""
+    """A running site: where it is, whether it still runs, and what it tells of itself."""
 
     def __init__(self, process: subprocess.Popen[bytes], port: int, errors: IO[bytes]) -> None:
         self.process = process
         self.port = port
+        self.counts: list[Counts] = []
+        """with the instants of `time.monotonic`"""
         self._errors = errors
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        with contextlib.suppress(ValueError, OSError):  # the pipe is closed
+            for line in self.process.stdout:
+                word, *numbers = line.split()
+                if word == b"counts":
+                    load, load_max, sleeping, sleeping_max = map(int, numbers)
+                    told = Counts(time.monotonic(), load, load_max or None, sleeping, sleeping_max or None)
+                    self.counts.append(told)
 
     @property
     def address(self) -> str:
@@ -49,12 +82,19 @@ class DemoSite:
 
 
 @contextmanager
-def running_site(*, port: int, data: Path | None, trusts_forwarding: bool) -> Iterator[DemoSite]:
+def running_site(
+    *,
+    port: int = 0,
+    data: Path | None = None,
+    trusts_forwarding: bool = False,
+    app: str = PAPERS,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[DemoSite]:
     """A site on 127.0.0.1 while the block lasts; port 0 takes a free one. Raises CommandError if it cannot start.
 
-    `data` None: a temporary directory, gone when the site has ended.
+    `data` None: a temporary directory, gone when the site has ended. `app`: MODULE:NAME of an ASGI application.
     """
-    environment = dict(os.environ)
+    environment = {**os.environ, **(environment or {})}
     if data is not None:
         environment[DATA] = str(data)
     if trusts_forwarding:
@@ -62,7 +102,14 @@ def running_site(*, port: int, data: Path | None, trusts_forwarding: bool) -> It
     with (
         tempfile.TemporaryFile() as errors,
         subprocess.Popen(
-            [sys.executable, "-m", __spec__.name, f"--port={port}", *(["--temporary"] if data is None else [])],
+            [
+                sys.executable,
+                "-m",
+                __spec__.name,
+                f"--port={port}",
+                f"--app={app}",
+                *(["--temporary"] if data is None else []),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -106,6 +153,7 @@ def serve() -> None:
     """Serve the site until standard input ends."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--app", default=PAPERS)
     parser.add_argument("--temporary", action="store_true")
     arguments = parser.parse_args()
     # The server hears this signal, stops, and raises it again for whoever was asked before: nobody.
@@ -116,22 +164,24 @@ def serve() -> None:
         if arguments.temporary:
             made = tempfile.TemporaryDirectory(prefix="throttle-demo-", ignore_cleanup_errors=True)
             os.environ[DATA] = until_the_end.enter_context(made)
-        _serve(_bound(arguments.port))
+        _serve(_bound(arguments.port), arguments.app)
 
 
-def _serve(bound: socket.socket) -> None:
+def _serve(bound: socket.socket, named: str) -> None:
     import uvicorn
 
-    from app_example import app
+    module, _, name = named.partition(":")
+    counted = Counted(getattr(importlib.import_module(module), name))
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets)
             print(f"ready {bound.getsockname()[1]}", flush=True)
+            self.telling = asyncio.create_task(counted.tell())
 
     Server(
         uvicorn.Config(
-            app,
+            counted,
             lifespan="on",
             log_level="warning",
             access_log=False,
@@ -139,6 +189,39 @@ def _serve(bound: socket.socket) -> None:
             timeout_graceful_shutdown=GRACEFUL_SECONDS,
         )
     ).run(sockets=[bound])
+
+
+class Counted:
+    """Counts what runs in a site, and tells it; what its throttle counts, where it has one."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+        self.running = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.running += scope["type"] == "http"
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self.running -= scope["type"] == "http"
+
+    async def tell(self) -> None:
+        while True:
+            throttle = self._throttle()
+            if throttle is None:
+                print(f"counts {self.running} 0 0 0", flush=True)
+            else:
+                beds = throttle.limits.sleeping_max
+                print(f"counts {throttle.load} {throttle.load_max} {throttle.sleeping} {beds}", flush=True)
+            await asyncio.sleep(TELL_EVERY_SECONDS)
+
+    def _throttle(self) -> "ThrottleMiddleware | None":
+        from throttle import ThrottleMiddleware
+
+        layer = getattr(self.app, "middleware_stack", None) or self.app
+        while layer is not None and not isinstance(layer, ThrottleMiddleware):
+            layer = getattr(layer, "app", None)
+        return layer
 
 
 def _bound(port: int) -> socket.socket:

@@ -14,14 +14,14 @@ from pathlib import Path
 from types import FrameType
 
 from throttle.cli import DONE, INTERRUPTED, NOT_MET, WRONG_USAGE
+from throttle.cli.requirement import RequirementError, requirement
 from throttle.operate.access_log.files import Coverage, InputError, LogFile, named_files, read_any
 from throttle.operate.access_log.line import UNKNOWN, Hit
 from throttle.operate.access_log.named_fields import FormatError, reader_for
 from throttle.operate.access_log.order import in_order, sorted_on_disk, within_window
 from throttle.operate.replay.page import page
 from throttle.operate.replay.replay import STATIC_EXTENSIONS, Replay
-from throttle.operate.replay.report import document, pseudonyms
-from throttle.operate.replay.requirement import RequirementError, requirement
+from throttle.operate.replay.report import document, figures, pseudonyms
 from throttle.operate.replay.text import text
 from throttle.server.agent_table import TableError
 from throttle.server.config import ConfigError, load
@@ -74,7 +74,7 @@ def _run(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments)
     extensions = _extensions(arguments.static_extensions)
     blank = document(Replay(settings, static_extensions=extensions), Coverage(), [])
-    required = [requirement(stated, blank) for stated in arguments.require]
+    required = [requirement(stated, figures(blank)) for stated in arguments.require]
     read_line = reader_for(arguments.format) if arguments.format else read_any
     names = named_files(arguments.files)
     if arguments.html is not None:
@@ -103,14 +103,20 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.html.write_text(page(report), encoding="utf-8", errors="replace")
     if not is_whole:
         return INTERRUPTED
-    failed = [one for one in required if not one.is_met(report)]
+    measured = figures(report)
+    failed = [one for one in required if not one.is_met(measured)]
     for one in failed:
-        print(f"throttle replay: not met: {one} (it is {one.value(report):g})", file=sys.stderr)
+        print(f"throttle replay: {one.why_not(measured)}", file=sys.stderr)
     return NOT_MET if failed else DONE
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
     settings = load(arguments.limits).settings if arguments.limits else Settings()
+    if settings.finds_load_max:
+        raise ConfigError(
+            f'{arguments.limits}: load_max = "auto" cannot be replayed, since a log does not tell what the site could '
+            "bear; write a number in its place, such as the one that a running site shows"
+        )
     try:
         return replace(
             settings,

@@ -4,6 +4,7 @@ rich draws on terminals only; it honours NO_COLOR.
 """
 
 import asyncio
+import importlib.util
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 LIVE_EVERY_SECONDS = 0.25
 LINE_EVERY_SECONDS = 5.0
+LIVE_LATENCIES = 1_000
+"""of each class, the last ones are in the live table; all would take longer to sort the more there are"""
 
 
 class Screen:
@@ -24,7 +27,7 @@ class Screen:
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stdout if stream is None else stream
-        self._console = _console(self._stream) if self._stream.isatty() else None
+        self._console = _console(self._stream)
 
     def say(self, line: str) -> None:
         """One line."""
@@ -70,7 +73,9 @@ class Screen:
                 await asyncio.sleep(LIVE_EVERY_SECONDS)
 
 
-def _console(stream: TextIO) -> "Console":
+def _console(stream: TextIO) -> "Console | None":
+    if not stream.isatty() or importlib.util.find_spec("rich") is None:
+        return None
     from rich.console import Console
 
     return Console(file=stream)
@@ -85,16 +90,16 @@ def _moving(report: Report, now: float, seconds: float) -> "Group":
     bar = Table.grid(padding=(0, 1))
     text = f"{now:.0f} of {seconds:.3g} s" if now < seconds else "waiting for the last answers"
     bar.add_row(ProgressBar(total=seconds, completed=min(now, seconds), width=40), Text(text))
-    return Group(_drawn(report), bar)
+    return Group(_drawn(report, LIVE_LATENCIES), bar)
 
 
-def _drawn(report: Report) -> "Table":
+def _drawn(report: Report, last: int = 0) -> "Table":
     from rich.table import Table
 
-    # Two spaces between columns: all of it fits into 80.
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold underline")
+    # One space between columns: all of it fits into 80.
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold underline")
     for place, column in enumerate(COLUMNS):
         table.add_column(column, justify="left" if place == 0 else "right", no_wrap=True, min_width=len(column))
-    for row in report.rows():
+    for row in report.rows(last):
         table.add_row(*row)
     return table

@@ -8,17 +8,19 @@ bursts, is how likely each rate is. The grid is then drawn closer around the hea
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, log
+from math import exp
 
 RATES, BURSTS, PASSES = 16, 10, 3
 # Seconds' worth of tokens that a bucket may hold at first sight …
-BURST_LEAST, BURST_MOST = 0.05, 3.0
+BURST_LEAST, BURST_MOST = 0.05, 4.5
 # … but in any case what the network's jitter brings at once, for else it would refuse all the time, and a little
 # for requests being whole, where they are told apart.
-JITTER, WHOLE = 0.02, 0.15
+JITTER = 0.02
 # Tokens, squared, that a good bucket is wrong by: after an empty one, after a full one; and the share of what was
 # sent since. Of a coarse grid more is forgiven.
-EMPTY_NOISE, FULL_NOISE, SENT_NOISE, GRID_NOISE = 0.15, 0.01, 0.006, 0.3
+EMPTY_NOISE, FULL_NOISE, SENT_NOISE, GRID_NOISE = 0.15, 0.0025, 0.006, 0.5
+# Wider than this from the lowest to the highest likely rate, a fit is not to be held to yet.
+WIDE = 1.12
 # How wrong the best bucket may be, and more for each refusal, before older ones are held to be of another limit.
 MISFIT, MISFIT_MORE = 4.0, 0.7
 
@@ -39,47 +41,55 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """`rates` are the 5, 25, 50, 75 and 95 % points of the likely rates; `burst` in tokens; `epochs` were used."""
+    """`rates` are the 5, 25, 50, 75 and 95 % points of the likely rates; `burst` in tokens, the 25 % point, since what
+    is counted on and not there is refused; `epochs` were used.
+    """
 
     rates: tuple[float, float, float, float, float]
     burst: float
     epochs: int
 
+    @property
+    def is_wide(self) -> bool:
+        return self.rates[4] > WIDE * self.rates[0]
+
 
 def bucket_fit(epochs: Sequence[Epoch]) -> Fit:
     """Of the last of `epochs`, as many as one bucket can explain."""
     rates = _grid(*_bounds(epochs), RATES)
-    seconds = _grid(BURST_LEAST, BURST_MOST, BURSTS)
+    seconds = _bursts(rates, BURST_LEAST, BURST_MOST)
     for turn in range(PASSES):
         errors = (
             max(SENT_NOISE, GRID_NOISE * (rates[1] / rates[0] - 1)),
             max(SENT_NOISE, GRID_NOISE * (seconds[1] / seconds[0] - 1)),
         )
-        grid = [
-            (rate, max(1.0 + JITTER * rate + min(WHOLE, 0.03 * rate), rate * second))
-            for rate in rates
-            for second in seconds
-        ]
-        costs, used = _costs(epochs, grid, [_unlikely(second) for second in seconds] * len(rates), errors)
-        if turn == 0:
-            epochs = epochs[len(epochs) - used :]
+        grid = [(rate, max(1.0 + 0.5 * JITTER * rate, rate * second)) for rate in rates for second in seconds]
+        costs, used = _costs(epochs, grid, [_unlikely(rate, burst) for rate, burst in grid], errors)
+        if used < len(epochs):
+            return bucket_fit(epochs[len(epochs) - used :])
         least = min(costs)
         weights = [exp(0.5 * (least - cost)) for cost in costs]
         by_rate = [sum(weights[start : start + BURSTS]) for start in range(0, len(weights), BURSTS)]
         by_burst = [sum(weights[start::BURSTS]) for start in range(BURSTS)]
         if turn < PASSES - 1:
             rates = _grid(*_heavy(rates, by_rate), RATES)
-            seconds = _grid(*_heavy(seconds, by_burst), BURSTS)
+            seconds = _bursts(rates, *_heavy(seconds, by_burst))
     if least > MISFIT + MISFIT_MORE * len(epochs) and len(epochs) > 1:
         return bucket_fit(epochs[(len(epochs) + 1) // 2 :])  # only the coarse grid could forgive that much
-    total = sum(weights)
-    burst = exp(sum(weight * log(point[1]) for weight, point in zip(weights, grid, strict=True)) / total)
-    return Fit(_quantiles(rates, by_rate), burst, len(epochs))
+    found = _quantiles(rates, by_rate)
+    burst = max(1.0, found[2] * _quantiles(seconds, by_burst)[1])
+    return Fit(found, burst, len(epochs))
 
 
 def _grid(low: float, high: float, count: int) -> list[float]:
     step = (high / low) ** (1 / (count - 1))
     return [low * step**index for index in range(count)]
+
+
+def _bursts(rates: Sequence[float], low: float, high: float) -> list[float]:
+    """Less than one token is no bucket; many bursts that are all one token would make it look likely."""
+    low = max(low, 1 / rates[-1])
+    return _grid(low, max(high, 1.5 * low), BURSTS)
 
 
 def _heavy(values: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
@@ -101,13 +111,11 @@ def _bounds(epochs: Sequence[Epoch]) -> tuple[float, float]:
     return low * 0.5, max(high * 1.3, low)
 
 
-def _unlikely(seconds: float) -> float:
-    """What a burst costs beforehand: one of almost nothing explains any refusal, and hardly a site has it."""
-    if seconds < 0.09:
-        return 3.0
-    if seconds < 0.18:
-        return 2.0
-    return 1.0 if seconds < 0.35 or seconds > 2.5 else 0.0
+def _unlikely(rate: float, burst: float) -> float:
+    """What a burst costs beforehand: one of almost nothing explains any refusal, and hardly a fast site has it."""
+    seconds = burst / rate
+    cost = 1.0 if seconds < 0.18 else 0.5 if seconds < 0.35 or seconds > 2.5 else 0.0
+    return cost + 2.0 if burst < 1.5 and seconds < 0.35 else cost
 
 
 def _costs(
@@ -137,17 +145,18 @@ def _cost(epoch: Epoch, rate: float, burst: float, errors: tuple[float, float]) 
     level, slack, noise = burst, 0.0, full
     if epoch.rest is not None and rate * epoch.rest + 0.5 <= burst:
         level, slack, noise = rate * epoch.rest + 0.5, 0.5, EMPTY_NOISE
-    lacked = sent = since = 0.0  # requests since the level was last sure: the error grows with them
+    lacked = since = 0.0  # requests since the level was last sure: the error grows with them
+    lacked_noise = EMPTY_NOISE
     for seconds, requests in epoch.pieces:
         level += rate * seconds - requests
-        sent += requests
         since += requests
         if level > most:
             level, slack, since, noise = most, 0.0, 0.0, full
         elif level < -slack:
             lacked -= level + slack
+            lacked_noise = max(lacked_noise, noise + (sent_error * since) ** 2)
             level, slack, since, noise = 0.0, 0.0, 0.0, EMPTY_NOISE
-    cost = lacked**2 / (max(EMPTY_NOISE, full) + (sent_error * sent) ** 2)
+    cost = lacked**2 / lacked_noise
     level += rate * epoch.gap
     if level > 1.0 + slack:
         cost += (level - 1.0 - slack) ** 2 / (noise + (sent_error * (since + 1)) ** 2)
@@ -164,7 +173,7 @@ def _told_cost(level: float, rate: float, told: float) -> float:
     lacking = 0.9 - level - rate * told
     if lacking > 0.0:
         return 3.0 + 20.0 * lacking
-    return 2.0 if told >= 2.0 and level + rate * (0.95 * told - 1.0) > 1.1 else 0.0
+    return 4.0 if told >= 2.0 and level + rate * (0.95 * told - 1.0) > 1.1 else 0.0
 
 
 def _quantiles(rates: Sequence[float], weights: Sequence[float]) -> tuple[float, float, float, float, float]:

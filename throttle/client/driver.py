@@ -127,14 +127,25 @@ class Bell:
 
 
 async def drive_async(
-    host: Host, attempt: AsyncAttempt, now: float, clock: Callable[[], float], *, method: str, is_replayable: bool
+    host: Host,
+    attempt: AsyncAttempt,
+    now: float,
+    clock: Callable[[], float],
+    *,
+    method: str,
+    is_replayable: bool,
+    place: Place | None = None,
 ) -> Place:
     """The place of the answer that `attempt` keeps in the end; `host.release()` it when the body is closed.
 
+    `place` is one that the caller has been given already, as a crawl's frontier has: then nothing waits here.
     The host is locked while it is asked and told, never while anything waits: its table may be shared with threads.
     """
     with host.lock:
-        place = place_at_once(host, now)
+        if place is None:
+            place = place_at_once(host, now)
+        else:
+            host.retry_budget.earn()
     tried: Ending | None = None
     if place is not None:  # as mostly
         try:

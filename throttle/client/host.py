@@ -157,6 +157,12 @@ class Host:
         self.breaker.scout_served()
         self.in_flight.wake_next()
 
+    def give_back(self, place: Place) -> None:
+        """A place that was not used: a cache had the answer, or nothing was left to ask."""
+        if not place.is_told:
+            self.bucket.give_back()
+        self.release(place)
+
     def waited(self, now: float, seconds: float) -> None:
         if self._on_event is not None:
             self._on_event(Waited(self.name, now, seconds))
@@ -176,7 +182,7 @@ class Host:
         if answer.headers or self.politeness.is_block is not None:
             reason = self._block_reason(answer)
             if reason is not None:
-                self._stop(now, reason)
+                self.stop(now, reason)
                 ending = Ending.NEUTRAL
         if ending is Ending.FAILED:
             self._failures_in_a_row += 1
@@ -195,7 +201,7 @@ class Host:
         if answer.quota is not None:
             rest = self.pace.told(now, answer.quota, self.in_flight.count - 1)
             if rest > 0.0:
-                self.breaker.rest(now + rest)
+                self._rest(now, rest)
         self._obey_pace(now)
         if self._on_event is not None:
             self._on_event(Answered(self.name, now, _name(answer.status), ending.value, now - place.sent_at))
@@ -238,6 +244,15 @@ class Host:
         )
 
     @property
+    def answers(self) -> int:
+        """Refusals, errors and time-outs included."""
+        return self._statuses.total()
+
+    @property
+    def drops(self) -> int:
+        return self._drops
+
+    @property
     def has_answered(self) -> bool:
         """Anything at all, a refusal too."""
         return any(not isinstance(status, Failure) for status in self._statuses)
@@ -258,6 +273,7 @@ class Host:
     def _dropped(self, place: Place, answer: Answer) -> None:
         now, told = answer.at, answer.retry_after
         self._drops += 1
+        self._tell(Dropped(self.name, now, _name(answer.status), answer.retry_after))
         if told is not None:
             told += self.random.uniform(0.0, min(TOLD_JITTER * told, TOLD_JITTER_MAX))
         if place.is_scout:
@@ -265,17 +281,22 @@ class Host:
         if place.sent_at <= self._cut_at:
             # It left before the cut: old news, but a longer wait told is still a wait told.
             if told is not None and self.breaker.is_resting:
-                self.breaker.rest(now + told)
+                self._rest(now, told)
             return
         self._cut_at = now
         self._drops_in_a_row += 1
         seconds = self.pace.dropped(now, place.sent_at, place.height, told, self._drops_in_a_row)
-        self.breaker.rest(now + seconds)
+        self._rest(now, seconds)
         self.bucket.drain(now)
-        self._tell(Dropped(self.name, now, _name(answer.status), answer.retry_after))
-        self._tell(Rested(self.name, now, seconds))
         if not self.has_served and self._drops_in_a_row >= self.politeness.wall_after:
-            self._stop(now, f"{self._drops_in_a_row} refusals in a row and nothing ever served")
+            self.stop(now, f"{self._drops_in_a_row} refusals in a row and nothing ever served")
+
+    def _rest(self, now: float, seconds: float) -> None:
+        """Told when it is news: nothing rested, or not for so long."""
+        until = self.breaker.rest_until if self.breaker.is_resting else now
+        self.breaker.rest(now + seconds)
+        if self.breaker.rest_until > until:
+            self._tell(Rested(self.name, now, seconds))
 
     def _block_reason(self, answer: Answer) -> str | None:
         if isinstance(answer.status, Failure):
@@ -284,7 +305,8 @@ class Host:
             return "by the caller's own rule"
         return soft_block_reason(answer.status, answer.headers, answer.body) if answer.headers else None
 
-    def _stop(self, now: float, reason: str) -> None:
+    def stop(self, now: float, reason: str) -> None:
+        """Nothing more is sent; who waits is told why."""
         if self.stopped is None:
             self.stopped = reason
             self._tell(Stopped(self.name, now, reason))

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 
 class Hosts:
-    """One `Host` per key, at most `hosts_max` as long as that many are idle.
+    """One `Host` per key, at most `hosts_max` besides those in use.
 
-    Dropped first: idle and longest unused. A host with requests open or waiting, or at rest, is never dropped,
-    since its pause would be forgotten with it.
+    Dropped first: idle and longest unused; then one that was stopped, which is stopped again when it is asked again. A
+    host at rest goes only when twice as many are known, the one whose rest ends first, since its pause is forgotten
+    with it. One with requests open or waiting is never dropped.
     """
 
     def __init__(
@@ -120,10 +121,21 @@ class Hosts:
         return told
 
     def _drop_one(self, now: float) -> None:
+        stopped = soonest = None
         for key, host in self._by_key.items():
-            if host.is_idle and host.rest_left(now) == 0.0 and host.stopped is None:
+            if not host.is_idle:
+                continue
+            if host.stopped is not None:
+                stopped = stopped or key
+            elif host.rest_left(now) == 0.0:
                 del self._by_key[key]
                 if self._memory is not None and host.has_served:
                     self._memory.keep(key, learned_by(host.pace))
                 self._part(host)
                 return
+            elif soonest is None or host.rest_left(now) < self._by_key[soonest].rest_left(now):
+                soonest = key
+        if stopped is not None:
+            del self._by_key[stopped]
+        elif soonest is not None and len(self._by_key) >= 2 * self._hosts_max:
+            del self._by_key[soonest]

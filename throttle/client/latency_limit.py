@@ -15,7 +15,7 @@ HEADROOM = 1.36
 # Answers between two attempts at one slot more; after each refusal twice as many.
 PATIENCE, PATIENCE_MAX = 200, 4000
 # A refusal is one of slots only at a height that few of the last answers left at …
-HEIGHTS, SELDOM = 400, 0.2
+HEIGHTS, SELDOM, SELDOM_SURE = 400, 0.2, 0.08
 # … and if no other comes within so many answers: the limit would have been found.
 PROOF = 60
 # So many of those at whose height it first came are tried next: what the network holds is in no slot.
@@ -66,7 +66,7 @@ class LatencyLimit:
             self._sum = 0.0
             self._answers = 0
 
-    def refused(self, now: float, height: int) -> bool:
+    def refused(self, now: float, height: int, is_pace_known: bool = False) -> bool:
         """True if the refusal is one of slots, which one fewer at once would have avoided."""
         self.was_wrong = False
         if self._before_refusal is not None:
@@ -77,7 +77,8 @@ class LatencyLimit:
                 self.is_proven = False
                 return False
             self.is_proven = True
-        seldom = sum(1 for served in self._heights if served >= height) <= SELDOM * len(self._heights)
+        share = SELDOM_SURE if is_pace_known else SELDOM
+        seldom = sum(1 for served in self._heights if served >= height) <= share * len(self._heights)
         if height < 3 or not seldom:
             return False
         self._before_refusal = self.limit

@@ -15,7 +15,7 @@ they can, since seconds mean little without a rate.
 from random import Random
 
 from throttle.client.bucket_fit import Epoch
-from throttle.client.hold_pace import BUDGET, HoldPace
+from throttle.client.hold_pace import HoldPace
 from throttle.client.latency_limit import LatencyLimit
 from throttle.client.learned import Learned
 from throttle.client.pace import rest_seconds
@@ -28,17 +28,15 @@ from throttle.rate_limit_fields import Quota
 # Seek: the rate doubles after so many requests, and never before the answers at this rate are in.
 DOUBLE_AFTER = 4
 # In a window that refuses nothing it rises by so much instead.
-RISE = 1.05
+RISE, RISE_AFTER = 1.05, 0.1
 # Beyond SOON a second it is never more than SENT_SHARE of all that was sent, a second: when a quota is spent, what
 # is in flight is refused, too.
 SOON, SENT_SHARE = 32.0, 0.7
-# Refusals that come before any are earned (`hold_pace.BUDGET`).
-FREE_REFUSALS = 1
 # Who counts refuses at once. A refusal that took so many seconds, and latencies, was of load and not of our pace.
 SLOW_REFUSAL, SLOW_LATENCIES = 2.0, 5.0
 # A first refusal without a wait told: so many seconds, and requests' time. A host shut longer than OUTAGE, and not
 # at the first refusal, was out: that says nothing of the limit.
-REST, REST_REQUESTS, OUTAGE = 0.5, 1.5, 20.0
+REST, REST_REQUESTS, SHUT, OUTAGE = 0.3, 1.5, 3.0, 20.0
 # Above so many a second the rate is worked out anew with each eighth request: it changes little with one.
 BRISK, EACH = 40.0, 8
 
@@ -95,7 +93,7 @@ class SeekingPace:
         self._hold.sent(gap, is_on_time)
         self._quota.sent()
         self._log.send(now, self.rate, is_late)
-        if self.rate <= BRISK or self._log.sent % EACH == 0:
+        if self.rate <= BRISK or self._log.sent % EACH == 0 or self._log.sent == 1:
             self._steer(now, 0.0 if is_late else gap * (EACH if self.rate > BRISK else 1))
 
     def served(self, now: float, sent_at: float, height: int) -> None:
@@ -115,7 +113,7 @@ class SeekingPace:
         self._refusals += 1
         self._dropped_at = sent_at
         epoch = self._log.epoch(sent_at, told)
-        if told is None and self._slots.refused(now, height):
+        if told is None and self._slots.refused(now, height, self._hold.is_known):
             self._slots_are_full(epoch)
             return self._latency
         if self._slot_epoch is not None:
@@ -153,13 +151,14 @@ class SeekingPace:
     # -- what a refusal teaches
 
     def _refused(self, epoch: Epoch, told: float | None) -> float:
-        self._hold.refused(epoch, self._log.sent)
+        self._hold.refused(epoch, self._log.sent, self._share.is_sharing)
         assert self._hold.fit is not None
         rest = told
         if rest is None:
             rest = self._lock_out or max(REST, REST_REQUESTS / self._hold.fit.rates[2])
-        self._hold.make_plan(rest, self._refusals > FREE_REFUSALS + self._served / BUDGET)
-        rate = self._share.refused(self.rate, self._hold.is_strange, self._hold.is_in_vain, self._hold.measured_rate())
+        self._hold.make_plan(rest, self._refusals, self._served, self._random.random())
+        is_strange = self._hold.is_strange or self._hold.is_in_vain
+        rate = self._share.refused(self.rate, is_strange, self._hold.is_settled, self._hold.fit.rates[2])
         if rate is not None:
             self.rate = max(self.rate_min, rate)
         return rest
@@ -183,6 +182,8 @@ class SeekingPace:
     def _reopened(self, seconds: float) -> None:
         """Scouts were refused, and one is served."""
         self._scouts = 0
+        if seconds > SHUT:  # company would have left something to the scouts
+            self._share.recall()
         if seconds <= OUTAGE or self._lock_out is not None or not self._hold.recall():
             self._lock_out = seconds
 
@@ -212,7 +213,7 @@ class SeekingPace:
 
     def _rise(self) -> float:
         """By a little each few requests: one window too many is soon spent."""
-        if self._on_time < max(DOUBLE_AFTER, 2 * self.rate * self._latency):
+        if self._on_time < max(DOUBLE_AFTER, 2 * self.rate * self._latency, RISE_AFTER * self._window.plan):
             return self.rate
         self._on_time = 0
         return self.rate * RISE

@@ -5,8 +5,9 @@ from itertools import pairwise
 
 from throttle.client.bucket_fit import Epoch
 
-# A new piece begins where the pace changes by this share, or after this share more was sent.
-PACE_CHANGE, MORE_SENT = 0.05, 0.125
+# A new piece begins where the pace changes by much, or by a little since a share of all was sent; and after a larger
+# share in any case. Pieces of a pace that differs by less than SAME are one.
+MUCH, LITTLE, SOME_SENT, MORE_SENT, SAME = 0.05, 0.015, 0.06, 0.125, 0.01
 # Requests that may be in flight when a refusal is read, and be told from those before it.
 RECENT = 256
 # Points kept. A host that is asked more slowly than its pace adds two with each request, for months.
@@ -40,7 +41,8 @@ class SendLog:
         self.last = now
         self._recent.append(now)
         since = self.sent - self._points[-1][1]
-        is_changed = abs(rate - self._rate) > PACE_CHANGE * self._rate
+        change = abs(rate - self._rate)
+        is_changed = change > MUCH * self._rate or (change > LITTLE * self._rate and since >= SOME_SENT * self.sent)
         if is_changed or since >= max(8, MORE_SENT * self.sent):
             self._points.append((now, self.sent))
             self._rate = rate
@@ -52,5 +54,18 @@ class SendLog:
         before = self._recent[-2 - later] if count and len(self._recent) > later + 1 else sent_at
         points = [point for point in self._points if point[0] <= before and point[1] <= count]
         points.append((before, count))
-        pieces = [(end[0] - start[0], end[1] - start[1]) for start, end in pairwise(points)]
-        return Epoch(self._rest, pieces, sent_at - before, told)
+        return Epoch(self._rest, _joined(points), sent_at - before, told)
+
+
+def _joined(points: list[tuple[float, int]]) -> list[tuple[float, float]]:
+    """The pieces between the points, those of one pace as one: a bucket's level changes evenly over them."""
+    pieces: list[tuple[float, float]] = []
+    for start, end in pairwise(points):
+        seconds, requests = end[0] - start[0], float(end[1] - start[1])
+        if pieces:
+            before, sent = pieces[-1]
+            if abs(sent * seconds - requests * before) <= SAME * min(sent * seconds, requests * before):
+                pieces[-1] = (before + seconds, sent + requests)
+                continue
+        pieces.append((seconds, requests))
+    return pieces

@@ -113,20 +113,26 @@ class BothTransports:
 
 
 class AsyncTransport(BothTransports):
-    """Every request waits for its host's turn; its slot is held until the answer's body is closed."""
+    """Every request waits for its host's turn; its slot is held until the answer's body is closed.
+
+    One that brings a place with it, `extensions={"throttle.place": (host, place)}`, is sent at once and not again:
+    a crawl's frontier has asked the host, and tries again itself, so that no task waits for one host alone.
+    """
 
     inner = "AsyncHTTPTransport"
 
     async def handle_async_request(self, request: Any) -> Any:
         origin = (request.url.scheme, request.url.netloc)
         now = self.clock()
-        with self.hosts.lock:
-            host = self.hosts.host(origin[1].decode("ascii"), now)
+        host, place = request.extensions.get("throttle.place") or (None, None)
+        if host is None:
+            with self.hosts.lock:
+                host = self.hosts.host(origin[1].decode("ascii"), now)
         attempt = self.library.async_attempt(self, host, origin, request)
-        is_replayable = isinstance(request.stream, self.library.replayable)
+        is_replayable = place is None and isinstance(request.stream, self.library.replayable)
         try:
             attempt.place = await drive_async(
-                host, attempt, now, self.clock, method=request.method, is_replayable=is_replayable
+                host, attempt, now, self.clock, method=request.method, is_replayable=is_replayable, place=place
             )
         except Refused as refused:
             raise self.library.errors[type(refused)](*refused.told) from None

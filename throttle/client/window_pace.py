@@ -3,8 +3,13 @@
 What was accepted from one end to the next is what a window holds, exactly; no bucket has to be guessed.
 """
 
-# A told wait of so many seconds, and of so many requests' time, is no bucket's next token.
-SECONDS, REQUESTS = 3.0, 8.0
+# A told wait of so many seconds, and of so many requests' time, rounded up as it is, is no bucket's next token.
+SECONDS, REQUESTS, ROUNDING = 1.9, 8.0, 1.0
+# Fewer accepted measure nothing, unless the wait is so long that its rounding is a small share of it.
+FEW, SURE_SECONDS = 4, 10.0
+# A lock-out tells the same wait each time, give or take this share, after as many requests as the pace happens to make
+# of it; a countdown tells another, or has had room for the same number, give or take this share.
+SAME_WAIT, SAME_COUNT = 0.1, 0.03
 # Measured again, a window holds the same, give or take this share.
 SAME = 0.1
 # … if it was refused at about this pace. At a much higher one a bucket is emptied, too.
@@ -23,6 +28,7 @@ class WindowPace:
         self._accepted = 0
         self._start: float | None = None
         self._told = 0.0
+        self._before = 0  # accepted until the end before
 
     def begin(self, now: float) -> None:
         if self._start is None:
@@ -31,20 +37,24 @@ class WindowPace:
     def refused(self, now: float, told: float | None, pace: float, accepted: int) -> bool:
         """True if this was a window's end, or its quota spent before."""
         self._accepted += accepted
-        if told is None:
+        if told is None or (self._accepted < FEW and told < SURE_SECONDS):
             return False
         end = now + told
         measured = self._accepted / max(0.1, end - (self._start or 0.0))
-        # A lock-out tells the same long wait each time, a countdown another.
-        is_new = not 0.9 * self._told < told < 1.1 * self._told
-        is_long = told >= SECONDS and told * pace > REQUESTS and is_new
+        is_countdown = (
+            abs(told - self._told) > SAME_WAIT * self._told
+            or abs(self._accepted - self._before) < SAME_COUNT * self._before
+        )
+        # The first may be a lock-out, too: a quota that is spent at once costs a wait that it would have cost anyway.
+        is_first = self._told < SECONDS and self._accepted >= FEW
+        is_long = told >= SECONDS and (told - ROUNDING) * pace > REQUESTS and is_countdown and not is_first
         is_same = (
             self._measured is not None
             and pace < HELD * self._measured
             and abs(measured / self._measured - 1) < SAME
-            and (told < SECONDS or is_new)
+            and (told < SECONDS or is_countdown)
         )
-        accepted, self._accepted = self._accepted, 0
+        accepted, self._accepted, self._before = self._accepted, 0, self._accepted
         self._told, self._start = told, end
         if not (is_same or is_long):
             self._measured = self.rate = None

@@ -1,31 +1,30 @@
-"""Who comes, and what they ask for when: plans drawn from a seed before anything is sent. No I/O.
+"""Who asks for what when: plans drawn from a seed before anything is sent. No I/O.
 
-What keeps to a plan whatever is answered is here. What waits for an answer before it asks again is in `flows.py`.
+What keeps to a plan whatever is answered is here. What waits for an answer before it asks again is in `crawls.py`.
 """
 
+import heapq
+import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from random import Random
 from typing import NamedTuple
 
-PEOPLE, FILES, FEED_READER = "people", "their files", "feed reader"
-POLITE_CRAWLER, RUDE_CRAWLER = "polite crawler", "rude crawler"
+from throttle.load.agents import ACCEPT_OF_PEOPLE, ACCEPT_OF_ROBOTS
+from throttle.load.mix import PEOPLE, ROBOTS, Group, Mix
+from throttle.load.places import Places
 
-BROWSERS = (
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/143.0.0.0 Safari/537.36",
-    "Mozilla/5.0 (X11; Linux x86_64; rv:146.0) Gecko/20100101 Firefox/146.0",
-    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.0 "
-    "Safari/605.1.15",
+FILES = "their files"
+"""the class of what people's pages load, in the report"""
+THINK_LEAST = 2.0
+"""seconds; nobody reads faster, so nobody meets a limit of 10 pages in 15 s"""
+
+_PARTS = re.compile(
+    rb'<(?:link|script|img)\b[^>]{0,1000}?\b(?:href|src)="'
+    rb'(/(?!/)(?:(?!["?#])[!-~])+\.[A-Za-z0-9]{1,5}(?:\?(?:(?!["#])[!-~])*)?)"'
 )
-FEED_AGENT = "FreshFeeds/2.1 (feed reader)"
-POLITE_AGENT = "CCBot/2.0 (https://commoncrawl.org/faq/)"  # a name that the throttle knows
-RUDE_AGENT = "page-grabber/0.3"
-
-ACCEPT_OF_PEOPLE = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-ACCEPT_OF_ROBOTS = "application/problem+json, */*;q=0.9"  # so that a refusal names its rule
-
-_HREF = re.compile(rb'<link\b[^>]*\bhref="(/static/[^"?#]+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,48 +44,59 @@ class Ask(NamedTuple):
     caller: Caller
     path: str
     loads_files: bool = False
-    """the first page of a visit: what it links to below /static/ is asked for as soon as it has come"""
+    """the first page of a visit: what it links to is asked for as soon as it has come"""
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Paths of one site: what people read, the feeds, and what costs the site most."""
+def plan(mix: Mix, places: Places, seconds: float, seed: int) -> Iterator[Ask]:
+    """All that is asked for on a schedule, in order of time. The same seed gives the same plan."""
+    parts = []
+    for group in mix.groups:
+        random = Random(f"{seed}/{group.name}")
+        if group.kind == PEOPLE:
+            parts += [_visits(random, caller, group, places, seconds) for caller in callers(mix, group)]
+        elif group.kind == ROBOTS:
+            parts.append(_robots(random, callers(mix, group), group, places, seconds))
+    return heapq.merge(*parts, key=attrgetter("at"))
 
-    pages: tuple[str, ...]
-    feeds: tuple[str, ...]
-    expensive: tuple[str, ...]
+
+def callers(mix: Mix, group: Group) -> list[Caller]:
+    """The group's members, each with its address in 127.0.0.0/8 and its agent."""
+    agents = group.spoken
+    accept = ACCEPT_OF_PEOPLE if group.kind == PEOPLE else ACCEPT_OF_ROBOTS
+    number = 1 + mix.groups.index(group)
+    return [
+        Caller(group.name, _address(number, seat, group.spread), agents[seat % len(agents)], accept)
+        for seat in range(group.seats)
+    ]
 
 
-def people(random: Random, places: Places, seconds: float, *, count: int, think_seconds: float) -> Iterator[Ask]:
-    """`count` people who each read a page, think, and read the next; at least 2 s for each, on average `think_seconds`.
+def _address(number: int, seat: int, networks: int) -> str:
+    host, network = divmod(seat, networks)
+    return f"127.{number << 4 | network >> 8}.{network & 255}.{1 + host}"
 
-    Nobody reads faster than that, so nobody meets a limit of 10 pages in 15 s.
-    """
-    for number in range(count):
-        caller = Caller(PEOPLE, f"127.0.1.{1 + number}", BROWSERS[number % len(BROWSERS)], ACCEPT_OF_PEOPLE)
-        at, is_first = random.uniform(0, think_seconds), True
-        while at < seconds:
-            yield Ask(at, caller, "/" if is_first else random.choice(places.pages), loads_files=is_first)
-            at, is_first = at + 2 + random.expovariate(1 / (think_seconds - 2)), False
+
+def _visits(random: Random, caller: Caller, group: Group, places: Places, seconds: float) -> Iterator[Ask]:
+    """One person's pages: read one, think, read the next."""
+    random = Random(random.random())  # each has its own, since their visits are merged
+    at = group.begins_at + random.uniform(0, group.think_seconds)
+    page = 0
+    while at < seconds:
+        is_first = page % group.visit_pages == 0
+        path = places["pages"][0] if is_first else random.choice(places["pages"])
+        yield Ask(at, caller, path, loads_files=is_first)
+        page += 1
+        at += THINK_LEAST + random.expovariate(1 / (group.think_seconds - THINK_LEAST))
+
+
+def _robots(random: Random, members: list[Caller], group: Group, places: Places, seconds: float) -> Iterator[Ask]:
+    at = group.begins_at + random.expovariate(group.rate)
+    while at < seconds:
+        yield Ask(at, random.choice(members), random.choice(places[random.choice(group.paths)]))
+        at += random.expovariate(group.rate)
 
 
 def files_of(ask: Ask, page: bytes, at: float) -> Iterator[Ask]:
-    """The static files that a page asks for, as a browser with an empty cache loads them."""
+    """The files that a page asks for, as a browser with an empty cache loads them."""
     caller = replace(ask.caller, kind=FILES)
-    for path in dict.fromkeys(_HREF.findall(page)):
-        yield Ask(at, caller, path.decode("latin-1"))
-
-
-def feed_reader(places: Places, seconds: float, *, every: float) -> Iterator[Ask]:
-    """One feed reader, which asks for one feed after the other."""
-    caller = Caller(FEED_READER, "127.0.2.1", FEED_AGENT)
-    for turn in range(int(seconds / every)):
-        yield Ask(turn * every, caller, places.feeds[turn % len(places.feeds)])
-
-
-def rude_crawler(random: Random, places: Places, seconds: float, *, rate: float, addresses: int) -> Iterator[Ask]:
-    """`rate` requests a second from `addresses`, two of them without a name; reads no robots.txt, waits for nothing."""
-    for turn in range(int(seconds * rate)):
-        seat = random.randrange(addresses)
-        caller = Caller(RUDE_CRAWLER, f"127.0.4.{1 + seat}", "" if seat < 2 else RUDE_AGENT)
-        yield Ask(turn / rate, caller, random.choice(places.pages))
+    for path in dict.fromkeys(_PARTS.findall(page)):
+        yield Ask(at, caller, html.unescape(path.decode("ascii")))

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
-from throttle.server.policy import Delay, Limits, asks_for_networks
+from throttle.server.load_limit import LEAST, MOST
+from throttle.server.policy import AUTO, Delay, Limits, asks_for_networks
+from throttle.server.rule import Part
 from throttle.server.settings import Settings
 
 
@@ -44,11 +46,20 @@ def _limits_in_sentences(limits: Limits) -> Iterator[str]:
         unless.append(f"any known crawler was served within {limits.all_crawlers_seconds:g} s")
     if stack:
         unless.append(f"it made {stack}")
-    room = f"while fewer than {limits.load_max} other requests run"
+    if limits.load_max == AUTO:
+        room = "while its process can bear one more"
+    else:
+        room = f"while fewer than {limits.load_max} other requests run"
     yield f"A known crawler is served {room}" + (f", unless {'; or '.join(unless)}." if unless else ".")
     yield f"Any other agent, and who calls the Web API, is served {room}" + (
         f", unless it made {stack}." if stack else "."
     )
+    if limits.load_max == AUTO:
+        yield (
+            "How many requests that are, each process finds out: it begins with as many as it may use processors, and "
+            f"compares how long its pages take while few and while many run; {LEAST} at least, {MOST} at most, and "
+            "three times as many while there is room for all. Robots wait for room in the process to which they came."
+        )
     if limits.sleeping_max:
         yield (
             f"A robot that finds no room waits for it, {_delay(limits.defer_delay)}; "
@@ -99,15 +110,17 @@ def _modern_in_sentences(limits: Limits) -> Iterator[str]:
         if hits is not None
     ]
     if shares:
-        bots.append(f"while {(limits.load_max + 1) // 2} others run, at most {' and '.join(shares)}")
+        half = "half as many as may" if limits.load_max == AUTO else f"{Part.HALF.of(limits.load_max)} others"
+        bots.append(f"while {half} run, at most {' and '.join(shares)}")
     if bots:
         yield f"Whatever the agents, {'; '.join(bots)}."
     if limits.sleepers_per_network is not None:
         yield f"Of the robots that wait for room, at most {limits.sleepers_per_network} of one network."
     if limits.acquaintance_visits is not None:
-        kept, visits, hours = limits.load_max // 3, limits.acquaintance_visits, limits.acquaintance_seconds / 3600
+        visits, hours = limits.acquaintance_visits, limits.acquaintance_seconds / 3600
+        of_all = "a third of the" if limits.load_max == AUTO else f"{limits.load_max // 3} of the {limits.load_max}"
         yield (
-            f"Acquaintances come before strangers, and {kept} of the {limits.load_max} places are kept for them: a "
+            f"Acquaintances come before strangers, and {of_all} places are kept for them: a "
             f"robot served {visits} times within {hours:g} h, at least {limits.acquaintance_apart_seconds:g} s apart."
         )
 
@@ -132,6 +145,8 @@ def _site_in_sentences(settings: Settings) -> Iterator[str]:
         dns = ["reverse DNS"] if settings.reverse_dns else []
         nothing = "nothing: name crawler_ranges, or allow reverse_dns"
         yield f"Crawlers are verified by {_listed([*lists, *dns]) or nothing}."
+    elif settings.crawler_ranges:
+        yield "No crawler is verified, and crawler_ranges not looked at: no limits have verify_crawlers."
     if any(asks_for_networks(limits) for limits in (settings.limits, *(one.limits for one in settings.path_limits))):
         (narrow, narrow6), (wide, wide6) = settings.network_prefixes, settings.wide_network_prefixes
         yield f"A network is a /{narrow} of IPv4 and a /{narrow6} of IPv6; a wider one a /{wide} and a /{wide6}."
@@ -166,6 +181,8 @@ def _site_in_sentences(settings: Settings) -> Iterator[str]:
         yield "No answer tells what is left (RateLimit)."
     if settings.count_streams:
         yield "WebSockets and event streams count as running until they end."
+    if settings.release_at == "start":
+        yield "A request counts as running until its answer starts, not while its caller reads."
 
 
 def _listed(names: object) -> str:

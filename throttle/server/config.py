@@ -22,7 +22,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from throttle.server.policy import COUNTS_OR_NONE, Delay, Limits
+from throttle.server.policy import AUTO, COUNTS_OR_NONE, Delay, Limits
 from throttle.server.settings import PathLimits, Settings
 from throttle.server.watched_file import WatchedFile
 
@@ -205,9 +205,9 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
                 raise ConfigError(f"environment: {name}={value!r}: true or false is needed")
             given[key] = switches[value.lower()]
         elif key == "load_max":
-            if not value.isdecimal():
-                raise ConfigError(f"environment: {name}={value!r}: a whole number is needed")
-            given[key] = int(value)
+            if not value.isdecimal() and value != AUTO:
+                raise ConfigError(f'environment: {name}={value!r}: a whole number, or "auto", is needed')
+            given[key] = int(value) if value.isdecimal() else AUTO
         elif key == "trusted_proxies":
             given[key] = tuple(part.strip() for part in value.split(",") if part.strip())
         else:

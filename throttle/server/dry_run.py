@@ -19,13 +19,12 @@ Note = Callable[[Refused], object]
 class DryRun:
     """The requests of one site that would be asleep now, or running after a sleep."""
 
-    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
-        self._store = store
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def served_meanwhile(
-        self, deferred: Deferred, rules: Rules, hashes: Hashes, serving: Awaitable[None], note: Note
+        self, store: Store, deferred: Deferred, rules: Rules, hashes: Hashes, serving: Awaitable[None], note: Note
     ) -> None:
         """Serve the request now, while its shadow sleeps. The shadow outlives it by as long as it would have slept.
 
@@ -33,7 +32,7 @@ class DryRun:
         """
         began = self._clock()
         lasted: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-        task = asyncio.ensure_future(self._shadow(deferred, rules, hashes, lasted, note))
+        task = asyncio.ensure_future(self._shadow(store, deferred, rules, hashes, lasted, note))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         try:
@@ -43,10 +42,16 @@ class DryRun:
                 lasted.set_result(self._clock() - began)
 
     async def _shadow(
-        self, deferred: Deferred, rules: Rules, hashes: Hashes, lasted: asyncio.Future[float], note: Note
+        self,
+        store: Store,
+        deferred: Deferred,
+        rules: Rules,
+        hashes: Hashes,
+        lasted: asyncio.Future[float],
+        note: Note,
     ) -> None:
         rules.tally.slept += 1
-        verdict = await sleep(self._store, deferred, rules, hashes, self._clock)
+        verdict = await sleep(store, deferred, rules, hashes, self._clock)
         if isinstance(verdict, Refused):
             note(verdict)
             return
@@ -56,7 +61,7 @@ class DryRun:
             ends = began + await lasted
             await asyncio.sleep(max(0, ends - self._clock()))
         finally:
-            self._store.release()
+            store.release()
 
     def close(self) -> None:
         """The site is shutting down: what would have been is of no interest any more."""

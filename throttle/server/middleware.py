@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from math import log
 from typing import Any, Unpack
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -27,8 +28,10 @@ from throttle.server.cookies import with_cookie
 from throttle.server.deferral import sleep
 from throttle.server.dry_run import DryRun
 from throttle.server.held_receive import HeldReceive
+from throttle.server.load_limit import LoadLimit, usable_cores
+from throttle.server.measured_place import MeasuredPlace
 from throttle.server.place import Place
-from throttle.server.policy import LOAD_DEFER
+from throttle.server.policy import AUTO, LOAD_DEFER, Limits
 from throttle.server.processes import warn_of_several
 from throttle.server.refusal import PAUSED, Field, Refusal, refusal_of
 from throttle.server.refusal_log import RefusalLog
@@ -38,8 +41,10 @@ from throttle.server.rulebook import Rulebook
 from throttle.server.settings import Settings, SettingsDict
 from throttle.server.shutdown import on_stop_signal
 from throttle.server.stores import Pause, Store
+from throttle.server.stores.known_refusals import KnownRefusals
 from throttle.server.stores.memory import MemoryStore
 from throttle.server.stores.named import store_named
+from throttle.server.stores.own_load import OwnLoad
 from throttle.server.tally import Tallies, Tally, counts
 from throttle.server.verify import Verifier
 
@@ -110,8 +115,15 @@ class ThrottleMiddleware:
             given, named = self._config.load(**settings)
         self.store = store_named(named or store)
         self._store_name = named
+        is_elsewhere = type(self.store) is not MemoryStore
+        self._gate: Store = KnownRefusals(self.store, clock) if is_elsewhere else self.store
+        """what is asked: the store, or what stands in front of it"""
+        self.load_limit: LoadLimit | None = None
+        """what is known of how much this process can run at once, where `load_max` is «auto»"""
+        self._own_load: OwnLoad | None = None
+        self._load_max_told = 0
         self._use(given)
-        self._dry_run = DryRun(self.store, clock)
+        self._dry_run = DryRun(clock)
 
     def counts(self) -> dict[str, dict[str, Any]]:
         """What became of the requests, by class: served, slept, hung up, refused by rule; in a dry run, what would.
@@ -125,9 +137,33 @@ class ThrottleMiddleware:
         return self._book.who(scope)
 
     @property
+    def limits(self) -> Limits:
+        """The limits in force, but for paths that have their own."""
+        return self._book.settings.limits
+
+    @property
+    def load(self) -> int:
+        """Requests running now, as far as this process knows."""
+        return self._gate.load
+
+    @property
+    def sleeping(self) -> int:
+        """Requests waiting for room now."""
+        return self._gate.sleeping
+
+    @property
     def is_enforced(self) -> bool:
         """Not a dry run."""
         return self._book.enforces
+
+    @property
+    def load_max(self) -> int:
+        """Requests that may run at once now, for a bot to be served: as set, or as found."""
+        load_max = self._book.settings.limits.load_max
+        if load_max == AUTO:
+            assert self.load_limit is not None
+            return self.load_limit.load_max
+        return load_max
 
     async def ask(self, rule: Rule, scope: Scope) -> Refusal | None:
         """Count a request that is being served under one more rule; a refusal where that refuses it.
@@ -140,11 +176,11 @@ class ThrottleMiddleware:
         now = int(self._clock() * MICROSECONDS + 0.5)
         prepared = self._prepared.get(rule)
         if prepared is None:
-            prepared = self._prepared[rule] = self.store.prepare([rule], tells_quotas=False)
-        answer = self.store.admit(prepared, hashes, now, rules.rank)
+            prepared = self._prepared[rule] = self._gate.prepare([rule], tells_quotas=False)
+        answer = self._gate.admit(prepared, hashes, now, rules.rank)
         verdict = answer if isinstance(answer, Served | Refused) else await answer
         if isinstance(verdict, Served):
-            self.store.release()  # it holds its place in the load already
+            self._gate.release()  # it holds its place in the load already
             return None
         rules.tally.served -= 1  # it was counted so when the other rules let it through
         refusal = self._note_refusal(rules, verdict, scope, address, agent)
@@ -159,9 +195,13 @@ class ThrottleMiddleware:
             if self._agent_table is None or self._agent_table.path != settings.agent_table:
                 self._agent_table = AgentTableFile(settings.agent_table)
             hooks["classify"] = self._agent_table.classifier.classify
+        if settings.finds_load_max and self._own_load is None:
+            self.load_limit = LoadLimit(usable_cores(), self._random)
+            self._gate = self._own_load = OwnLoad(self._gate, self.load_limit, self._tell_load_max)
+            self._prepared.clear()
         secret = self._own_secret if settings.cookie_secret is None else settings.cookie_secret.encode()
         self._book = Rulebook(
-            settings, self.store, self._tallies, verify=self._verifier(settings), secret=secret, **hooks
+            settings, self._gate, self._tallies, verify=self._verifier(settings), secret=secret, **hooks
         )
         if settings.limits.paused:
             self.store.paused = Pause(None, settings.limits.pause_early)
@@ -218,7 +258,7 @@ class ThrottleMiddleware:
             self._look(now)
             book = self._book
         scope["throttle"] = self
-        store = self.store
+        store = self._gate
         if store.paused is not None and (refusal := self._service_paused(book, scope, now)) is not None:
             return await self._answer_paused(book, scope, receive, send, refusal)
 
@@ -242,7 +282,10 @@ class ThrottleMiddleware:
             if held is not None:
                 receive = held
 
-        place = Place(store, send, book.keeps_streams)
+        if self._own_load is None:
+            place = Place(store, send, book.keeps_streams, book.releases_at_start)
+        else:
+            place = self._measured_place(self._own_load, book, rules, scope, send, None if held else now)
         try:
             rules.tally.served += 1
             if verdict.quotas or held is not None:
@@ -274,9 +317,9 @@ class ThrottleMiddleware:
         held: HeldReceive | None = None
         if isinstance(verdict, Deferred):
             if not book.enforces:
-                serving = self.app(scope, receive, send)
+                serving = self._serve_unplaced(scope, receive, send)
                 note = partial(self._note_refusal, rules, scope=scope, address=address, agent=agent)
-                await self._dry_run.served_meanwhile(verdict, rules, hashes, serving, note)
+                await self._dry_run.served_meanwhile(self._gate, verdict, rules, hashes, serving, note)
                 return None
             held = HeldReceive(receive, self._clock())
         try:
@@ -301,7 +344,7 @@ class ThrottleMiddleware:
         self._hear_stop_signal()
         rules.tally.slept += 1
         slept = await sleep(
-            self.store,
+            self._gate,
             deferred,
             rules,
             hashes,
@@ -335,12 +378,48 @@ class ThrottleMiddleware:
         rules, _, address, agent = who
         refusal = self._note_refusal(rules, verdict, scope, address, agent)
         if not book.enforces:
-            return self.app(scope, receive, send)
+            return self._serve_unplaced(scope, receive, send)
         fields = self._fields(rules, verdict.quotas, held)
         if rules.further is not None and rules.further.gives_cookie:
             # It counts when the wait is over: whoever else hammers on the shared key, the wait is true.
             fields = (*fields, book.cookie(scope, refusal.retry_after))
         return answer(refusal, scope, held or receive, send, fields, hook=self._response)
+
+    def _measured_place(
+        self, gate: OwnLoad, book: Rulebook, rules: Rules, scope: Scope, send: Send, arrived: int | None
+    ) -> Place:
+        """A place whose time tells how much the site can run. `arrived`: when, for those who did not sleep."""
+        if arrived is not None:
+            gate.arrived(arrived)
+        assert self.load_limit is not None
+        return MeasuredPlace(
+            gate,
+            send,
+            keeps_streams=book.keeps_streams,
+            at_start=book.releases_at_start,
+            limit=self.load_limit,
+            scope=scope,
+            caller_class=rules.caller_class,
+            clock=self._clock,
+        )
+
+    async def _serve_unplaced(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve who would have been refused or asleep: in a dry run they run all the same, and slow down the others."""
+        limit = self.load_limit
+        if limit is None:
+            return await self.app(scope, receive, send)
+        limit.began(int(self._clock() * MICROSECONDS + 0.5))
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            limit.left(int(self._clock() * MICROSECONDS + 0.5))
+
+    def _tell_load_max(self) -> None:
+        """Log the number found, when it is another by a half or more."""
+        limit = self.load_limit
+        if limit is not None and abs(log(limit.load_max / (self._load_max_told or 1e-9))) >= log(1.5):
+            self._load_max_told = limit.load_max
+            logger.info("%s", limit)
 
     def _fields(self, rules: Rules, quotas: Sequence[Quota], held: HeldReceive | None) -> Sequence[Field]:
         """What the answer tells: RateLimit-Policy and RateLimit, unless switched off, and how long it slept."""
@@ -402,7 +481,7 @@ class ThrottleMiddleware:
     def _hear_stop_signal(self) -> None:
         if not self._hears_stop_signal:
             self._hears_stop_signal = True
-            on_stop_signal(self.store.close)
+            on_stop_signal(self._gate.close)
 
     def _until_shutdown(self, receive: Receive) -> Receive:
         async def watched() -> Message:
@@ -413,7 +492,7 @@ class ThrottleMiddleware:
                 if type(self.store) is MemoryStore:
                     warn_of_several()
             elif message["type"] == "lifespan.shutdown":
-                self.store.close()
+                self._gate.close()
                 self._dry_run.close()
                 if self._verifies is not None:
                     self._verifies.close()

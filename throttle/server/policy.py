@@ -6,11 +6,11 @@ Source: «Load Control in Connotea», and the program it describes (2004 to 2013
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 from throttle.server.agents import CallerClass
 from throttle.server.evidence import Finding
-from throttle.server.rule import CENTURY, MICROSECONDS, Key, LoadRule, Rule
+from throttle.server.rule import CENTURY, MICROSECONDS, Key, LoadRule, Part, Rule
 
 
 def _is_number(value: object) -> bool:
@@ -19,6 +19,8 @@ def _is_number(value: object) -> bool:
 
 
 LOAD_DEFER = "load_defer"
+AUTO: Literal["auto"] = "auto"
+"""the `load_max` that each process finds by itself"""
 SWITCHES = ("paused", "pause_early", "need_fetch_metadata", "verify_crawlers", "load_is_asked_last", "cookies")
 """the limits that are True or False"""
 STRANGER = 8
@@ -78,8 +80,8 @@ class Limits:
     """hits that one caller may make within `stack_seconds`; None: rule off"""
     stack_exempt_agents: tuple[str, ...] = ()
     """agents that contain one of these (in any case) are not asked for the hit stack"""
-    load_max: int = 15
-    """requests that may run at once, this one included, for a bot to be served"""
+    load_max: int | Literal["auto"] = 15
+    """requests that may run at once, this one included, for a bot to be served; "auto": each process finds how many"""
     sleeping_max: int = 10
     """bots that may wait for room at once; more are refused at once"""
     defer_delay: Delay = Delay()
@@ -163,7 +165,8 @@ class Limits:
         for name in COUNTS_OR_NONE:
             if getattr(self, name) is not None:
                 self._need_count(name, 1, 10_000)
-        self._need_count("load_max", 1, 1_000_000)
+        if self.load_max != AUTO:
+            self._need_count("load_max", 1, 1_000_000)
         self._need_count("sleeping_max", 0, 100_000)
         for field in fields(self):
             value = getattr(self, field.name)
@@ -185,8 +188,10 @@ class Limits:
     def _need_count(self, name: str, least: int, most: int) -> None:
         value = getattr(self, name)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            or_auto = ', or "auto",' if name == "load_max" else ""
             raise ValueError(
-                f"Limits({name}={value!r}): a whole number from {least} to {most} is needed{_none_turns_it_off(name)}"
+                f"Limits({name}={value!r}): a whole number from {least} to {most}{or_auto} is needed"
+                f"{_none_turns_it_off(name)}"
             )
 
     def _texts(self, name: str) -> tuple[str, ...]:
@@ -279,15 +284,18 @@ def network_throttle(caller_class: CallerClass, limits: Limits, *, is_part: bool
         else:
             yield from _ceiling("network", limits.network_hits, limits, Key.NETWORK)
     else:
-        under_load = (limits.load_max + 1) // 2
         yield from _ceiling("network_bots", limits.network_bot_hits, limits, Key.NETWORK)
-        yield from _ceiling("share", limits.share_hits, limits, Key.NETWORK, under_load)
-        yield from _ceiling("wide_share", limits.wide_share_hits, limits, Key.WIDE_NETWORK, under_load)
+        yield from _ceiling("share", limits.share_hits, limits, Key.NETWORK, Part.HALF)
+        yield from _ceiling("wide_share", limits.wide_share_hits, limits, Key.WIDE_NETWORK, Part.HALF)
 
 
-def _ceiling(name: str, hits: int | None, limits: Limits, key: Key, from_load: int = 0) -> Iterator[Rule]:
-    if hits is not None:
-        yield Rule(name, at_most=hits, seconds=limits.stack_seconds, key=key, from_load=from_load)
+def _ceiling(name: str, hits: int | None, limits: Limits, key: Key, part: Part | None = None) -> Iterator[Rule]:
+    if hits is None:
+        return
+    if part is None or limits.load_max == AUTO:
+        yield Rule(name, at_most=hits, seconds=limits.stack_seconds, key=key, from_part=part)
+    else:
+        yield Rule(name, at_most=hits, seconds=limits.stack_seconds, key=key, from_load=part.of(limits.load_max))
 
 
 def rapid_fire_by_last_hit(name: str, seconds: float | None, key: Key) -> Iterator[Rule]:
@@ -307,12 +315,14 @@ def load_defer(limits: Limits, finding: Finding = Finding.UNKNOWN, *, is_acquain
     Where acquaintances are told from strangers, the last third of the places and of the beds is kept for the former.
     Who is forged never sleeps: it would take a bed from an honest crawler, or a place as it wakes.
     """
-    at_most, sleeping_max = limits.load_max, limits.sleeping_max
+    part, sleeping_max = Part.ALL, limits.sleeping_max
     if limits.acquaintance_visits is not None and not is_acquaintance:
-        at_most, sleeping_max = at_most - at_most // 3, sleeping_max - sleeping_max // 3
+        part, sleeping_max = Part.WITHOUT_KEPT, Part.WITHOUT_KEPT.of(sleeping_max)
     if finding is Finding.FORGED:
         sleeping_max = 0
-    return LoadRule(LOAD_DEFER, at_most, sleeping_max, limits.sleepers_per_network)
+    if limits.load_max == AUTO:
+        return LoadRule(LOAD_DEFER, 0, sleeping_max, limits.sleepers_per_network, part=part)
+    return LoadRule(LOAD_DEFER, part.of(limits.load_max), sleeping_max, limits.sleepers_per_network)
 
 
 def wake_rank(caller_class: CallerClass, *, is_stranger: bool = False) -> int:

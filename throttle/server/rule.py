@@ -6,7 +6,7 @@ Both rapid-fire checks of the page are one thing, «at most N hits are held unde
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -32,6 +32,20 @@ class Key(IntEnum):
     """the wider network around that one"""
 
 
+class Part(Enum):
+    """What part of the load limit a rule concerns: said apart from the number, since a number found out moves."""
+
+    ALL = "all"
+    WITHOUT_KEPT = "without kept"
+    """what strangers have: the last third is kept for acquaintances"""
+    HALF = "half"
+
+    def of(self, load_max: int) -> int:
+        if self is Part.ALL:
+            return load_max
+        return load_max - load_max // 3 if self is Part.WITHOUT_KEPT else (load_max + 1) // 2
+
+
 Hashes = tuple[int, ...]
 """A request's hashed keys, in the order of `Key`; the networks' only where a rule asks for them."""
 
@@ -51,6 +65,8 @@ class Rule:
     """a hit that this rule refuses counts too, so hammering keeps a caller out"""
     from_load: int = 0
     """asked only while at least so many others run; else its hits do not count either"""
+    from_part: Part | None = None
+    """that number as a part of the limit that this process finds; no store but `OwnLoad` takes such a rule"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +81,8 @@ class LoadRule:
     sleeping_max: int
     sleepers_per_key: int | None = None
     sleepers_key: Key = Key.NETWORK
+    part: Part | None = None
+    """`at_most` as a part of the limit that this process finds; no store but `OwnLoad` takes such a rule"""
 
 
 Quota = tuple[Rule, int, int]

@@ -50,6 +50,7 @@ class Rulebook:
         self.settings = settings
         self.enforces = settings.enforce
         self.keeps_streams = settings.count_streams
+        self.releases_at_start = settings.release_at == "start"
         self._store = store
         self._tallies = tallies
         self._statuses = {BANNED: 403, **settings.statuses}
@@ -96,7 +97,7 @@ class Rulebook:
     def _further_keys(self) -> FurtherKeys | None:
         """None where nothing beyond address and agent is asked for."""
         settings = self.settings
-        every = [settings.limits, *(one.limits for one in settings.path_limits)]
+        every = settings.every_limits
         if not any(asks_for_networks(limits) or limits.cookies or limits.parts_hits is not None for limits in every):
             return None
         networks = NetworkKeys(settings.network_prefixes, settings.wide_network_prefixes, self._store.digest)

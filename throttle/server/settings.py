@@ -9,7 +9,7 @@ from typing import TypedDict
 
 from throttle.server.address import HEADERS, Networks
 from throttle.server.networks import Prefixes
-from throttle.server.policy import Limits
+from throttle.server.policy import AUTO, Limits
 from throttle.server.refusal import REASONS
 
 
@@ -66,6 +66,8 @@ class Settings:
     - `status`: the status of refusals, one for all or by reason (`REASONS`), such as `{"hit_stack": 429}`; else 503.
     - `rate_limit_fields`: write RateLimit and RateLimit-Policy.
     - `count_streams`: WebSockets and event streams stay in the load until they end.
+    - `release_at`: «end», a request is in the load until the application has sent all of its answer, however slowly the
+      caller reads; «start», until the answer starts: for applications that begin an answer when they have all of it.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -94,6 +96,7 @@ class Settings:
     status: int | Mapping[str, int] = 503
     rate_limit_fields: bool = True
     count_streams: bool = False
+    release_at: str = "end"
 
     def __post_init__(self) -> None:
         if not isinstance(self.limits, Limits):
@@ -108,9 +111,11 @@ class Settings:
             path = getattr(self, name)
             if path is not None and not (isinstance(path, str) and path):
                 raise ValueError(f"{name}={path!r}: the path of a {what} is needed")
+        if self.release_at not in ("end", "start"):
+            raise ValueError(f'release_at={self.release_at!r}: "end" or "start" is needed')
         for name in ("trusted_proxies", "exempt_callers", "banned_callers"):
             Networks(getattr(self, name), name)
-        for limits in (self.limits, *(one.limits for one in self.path_limits)):
+        for limits in self.every_limits:
             Networks(limits.pause_exempt, "pause_exempt")
         for name in ("exempt_agents", "banned_agents", "crawlers", "bots", "browsers"):
             _need_texts(name, getattr(self, name))
@@ -138,7 +143,17 @@ class Settings:
     @property
     def verifies(self) -> bool:
         """Somewhere on the site crawlers are verified."""
-        return any(limits.verify_crawlers for limits in (self.limits, *(one.limits for one in self.path_limits)))
+        return any(limits.verify_crawlers for limits in self.every_limits)
+
+    @property
+    def finds_load_max(self) -> bool:
+        """Somewhere on the site `load_max` is to be found out."""
+        return any(limits.load_max == AUTO for limits in self.every_limits)
+
+    @property
+    def every_limits(self) -> tuple[Limits, ...]:
+        """Those of the site, and those of its paths."""
+        return (self.limits, *(one.limits for one in self.path_limits))
 
     @property
     def statuses(self) -> dict[str, int]:
@@ -175,6 +190,7 @@ class SettingsDict(TypedDict, total=False):
     status: int | Mapping[str, int]
     rate_limit_fields: bool
     count_streams: bool
+    release_at: str
 
 
 def _need_prefixes(name: str, prefixes: object) -> Prefixes:

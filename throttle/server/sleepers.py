@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import Iterator
 from enum import Enum
 
+from throttle.server.rule import Part
+
 
 class Woken(Enum):
     """Why a sleeper's wait ended."""
@@ -19,7 +21,7 @@ class Woken(Enum):
 class Sleeper:
     """One request that waits for room; `woken` resolves when there is some."""
 
-    __slots__ = ("at_most", "key", "order", "woken")
+    __slots__ = ("at_most", "key", "order", "part", "woken")
 
     def __init__(self, order: tuple[int, int], at_most: int, key: int | None = None) -> None:
         self.order = order
@@ -27,6 +29,8 @@ class Sleeper:
         """whose sleepers are counted together with it; None where nobody asks"""
         self.at_most = at_most
         """the load at which there is room for it, itself included"""
+        self.part: Part | None = None
+        """`at_most` as a part of a limit that moves; set by who moves it"""
         self.woken: asyncio.Future[Woken] = asyncio.get_running_loop().create_future()
 
     def __lt__(self, other: "Sleeper") -> bool:

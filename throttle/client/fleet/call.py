@@ -18,8 +18,8 @@ class Call:
     at: float
     sightings: list[list[Any]] = field(default_factory=list)
     """what the pace was told, as [kind, time, ...]"""
-    dropped_at: float | None = None
-    """when the refused request left"""
+    dropped_era: int = -1
+    """a request was refused, and the worker knew of no later rest than this; -1: none was refused"""
     rest: float = 0.0
     is_told: bool = False
     ended_era: int = -1
@@ -31,9 +31,8 @@ class Call:
 
     def arguments(self, now_µs: int, channel: str) -> list[str | int]:
         """`now_µs` 0: by the server's clock."""
-        dropped = -1 if self.dropped_at is None else _µs(self.at - self.dropped_at)
         return [
-            *(now_µs, self.worker, self.want, packed(self.sightings, self.at), dropped, _µs(self.rest)),
+            *(now_µs, self.worker, self.want, packed(self.sightings, self.at), self.dropped_era, _µs(self.rest)),
             *(int(self.is_told), self.ended_era, int(self.is_steering), repr(self.rate), repr(self.slots)),
             *(self.learned, _µs(self.rest_least), channel, self.host),
         ]

@@ -85,6 +85,11 @@ class LeaseBucket:
             return
         self._leases[0].take()
 
+    def give_back(self) -> None:
+        """A turn that was leased passes unused: to send two in the next would break the fleet's order."""
+        if self.alone is not None:
+            self.alone.give_back()
+
     def change(self, rate: float, capacity: float, now: float) -> None:
         self.rate = rate
         self.capacity = capacity

@@ -3,7 +3,7 @@
 -- workers together send evenly at the rate, and what a killed worker held is over when its stretch is.
 -- KEYS  1 the books   2 the workers, by when they were last heard of   3 what they saw, until the steering one reads it
 -- ARGV  1 now in µs, 0: the server's clock   2 the worker   3 requests it would send; -1: it leaves
---       4 what it saw, not read here   5 µs since a refused request left, -1: none   6 µs of rest it calls for
+--       4 what it saw, not read here   5 the last rest it knew of when it was refused, -1: it was not   6 µs of rest it calls for
 --       7 1 if the host has told that rest   8 the rest (its era) that its scout has ended, -1: none
 --       9 1 if it steers   10 the rate it would start with or steers by   11 requests it lets be open at once
 --       12 what its pace has learned, not read here   13 µs that the last refusal's rest must have, 0: as it is
@@ -60,14 +60,14 @@ if book.rate == '' or (steers and ARGV[9] == '1') then
 end
 local rate = tonumber(book.rate)
 
--- 2. Does the host rest? A refusal of a request that left before the last cut is old news, unless it tells more.
+-- 2. Does the host rest? What a worker was refused before it heard of the last rest is old news, unless it tells more.
 local news, is_first = '', false
 if ended == era and rests then
   rests, row, scout, era, turn = false, 0, 0, era + 1, math.max(turn, now)
   news = 'open'
 end
 if rest > 0 then
-  is_first = dropped >= 0 and now - dropped > cut
+  is_first = dropped == era
   if is_first then
     row, scout = row + 1, 0
   end

@@ -84,10 +84,12 @@ class SharedPace:
         self._is_asked = False  # a request stands before the empty bucket
         self._not_before = float("-inf")  # asking for a lease is in vain
         self._era = -1
+        self._called_era = -1
         self._row = 0
         self._was_resting = False
+        self._passed: int | None = None  # the rest that this worker's scout has ended, until the ledger says so, too
         self._sightings: list[list[Any]] = []
-        self._drop: tuple[float | None, float, bool] | None = None
+        self._drop: tuple[int, float, bool] | None = None
         self._sent_lately: deque[float] = deque(maxlen=1000)
         self._called_at = float("-inf")
         self._timer = float("inf")
@@ -132,7 +134,7 @@ class SharedPace:
         in_a_row = max(in_a_row, self._row + 1)
         rest = rest_seconds(told, in_a_row, first=max(REST, REST_REQUESTS / self._rate))
         self._see(["dropped", now, round((now - sent_at) * MICRO), height, told, in_a_row])
-        self._drop = sent_at, rest, told is not None
+        self._drop = self._era, rest, told is not None
         self._is_urgent = True
         self.look(now)
         return rest
@@ -144,7 +146,7 @@ class SharedPace:
         self._quota.told(now, quota, in_flight)  # who steers hears it and says the rate; a rest cannot wait for that
         rest = self._quota.rest
         if rest > 0.0 and self._drop is None:
-            self._drop = None, rest, True
+            self._drop = -1, rest, True
             self._is_urgent = True
             self.look(now)
         self._timed(now)
@@ -171,26 +173,26 @@ class SharedPace:
         if self.host is None or self._calling is not None or self._alone is not None:
             return
         want = self._wanted(now)
-        ended = self._ended()
+        ended = self._has_passed()
         if not (want or self._is_urgent or ended or self._is_due(now)):
             self._timed(now)
             return
         steering = self._steering
         if steering is not None:
-            steering.hear(now)
-            self._rate, self._slots = steering.pace.rate, steering.pace.in_flight_max
+            steering.hear(now, self._called_at)
+            self._rate, self._slots = steering.rate, steering.pace.in_flight_max
             self._learned = learned_by(steering.pace).to_text()
         call = Call(self.name, self.worker, want, now, self._sightings, ended_era=self._era if ended else -1)
         self._sightings = []
         if self._drop is not None:
-            call.dropped_at, call.rest, call.is_told = self._drop
+            call.dropped_era, call.rest, call.is_told = self._drop
             self._drop = None
         call.is_steering, call.rate, call.slots = steering is not None, self._rate, self._slots
         call.learned = self._learned
         if steering is not None:
             call.rest_least, steering.rest_least = steering.rest_least, 0.0
         self._is_urgent = self._is_asked = False
-        self._calling, self._called_at = call, now
+        self._calling, self._called_at, self._called_era = call, now, self._era
         self._post(self, call)
 
     def _wanted(self, now: float) -> int:
@@ -207,11 +209,13 @@ class SharedPace:
             self._sent_lately.popleft()
         return max(waiting, len(self._sent_lately)) - left
 
-    def _ended(self) -> bool:
-        """The fleet's scout was this worker's, and has passed the gate."""
+    def _has_passed(self) -> bool:
+        """The fleet's scout was this worker's and has passed the gate, and the ledger has not answered that."""
         assert self.host is not None
         was, self._was_resting = self._was_resting, self.host.breaker.is_resting
-        return was and not self._was_resting
+        if was and not self._was_resting:
+            self._passed = self._era
+        return self._passed == self._era
 
     def _is_due(self, now: float) -> bool:
         return now >= self._due_at()
@@ -260,9 +264,11 @@ class SharedPace:
             return
         self._is_known = True
         self.workers = reply.workers
-        self._steer(reply, now)
+        self._steer(reply, call.at, now)
         if not reply.steers or self._steering is None:
             self._rate, self._slots, self._learned = reply.rate, reply.slots, reply.learned
+        if reply.era < self._called_era:
+            self._era = -1  # the server has lost its books, and counts anew
         if reply.era >= self._era:
             self._rest(reply.era, reply.row, reply.rest_left, now)
             self._take(reply, now, now - call.at)
@@ -276,7 +282,7 @@ class SharedPace:
         elif reply.ask_again:
             self._not_before = now + reply.ask_again
 
-    def _steer(self, reply: Reply, now: float) -> None:
+    def _steer(self, reply: Reply, asked_at: float, now: float) -> None:
         if not reply.steers:
             self._steering = None
             return
@@ -287,10 +293,12 @@ class SharedPace:
             if known is not None:
                 start_from(pace, known)
             self._steering = Steering(pace)
+        was_settling = self._steering.settles_at is not None
         self._steering.note(now, reply.seen)
-        if self._steering.settles_at is None:
-            self._steering.hear(now)
-            self._rate, self._slots = self._steering.pace.rate, self._steering.pace.in_flight_max
+        self._steering.hear(now, asked_at)
+        self._rate, self._slots = self._steering.rate, self._steering.pace.in_flight_max
+        if was_settling and self._steering.settles_at is None:
+            self._is_urgent = True  # the rest and the rate, before anybody sends again
 
     def heard(self, news: News, now: float) -> None:
         """A message to all workers."""
@@ -307,6 +315,8 @@ class SharedPace:
     def _rest(self, era: int, row: int, rest: float | None, now: float) -> None:
         """The fleet rests, for `rest` seconds more or until a scout has passed; or (None) it does not."""
         assert self.host is not None
+        if self._has_passed() and era == self._era:
+            return  # a call that was under way when the scout passed: the ledger did not know
         is_new, self._era, self._row = era > self._era, era, row
         breaker = self.host.breaker
         if rest is None:

@@ -1,6 +1,11 @@
-"""The fleet's pace, in the worker that steers: an ordinary pace that hears what all workers saw, in order of time."""
+"""The fleet's pace, in the worker that steers: an ordinary pace that hears what all workers saw, in order of time.
 
+As one process would hear it: a refusal after all that left before the workers had heard of it, and only the first.
+"""
+
+from collections import deque
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 from throttle.client.fleet.call import MICRO, Report
@@ -10,7 +15,11 @@ from throttle.rate_limit_fields import Quota
 LAG = 0.3
 """seconds for which a sighting is kept back: others tell what they saw a lease later, and a pace hears in order"""
 SETTLE = 0.1
-"""seconds after a refusal in which all have told what led to it; nothing is sent meanwhile"""
+"""seconds after which the steering worker comes once more for what led to a refusal; nothing is sent meanwhile"""
+SENT = 256
+"""requests that are remembered, to find a refused one among them"""
+NEWS = 0.25
+"""seconds in which all have heard of a refusal, and send no more; or half the wait that was told"""
 
 
 class Steering:
@@ -21,6 +30,13 @@ class Steering:
         self._count = 0
         self._until = float("-inf")  # the pace has heard what came before
         self._refused_at: float | None = None
+        self._rate_after: float | None = None  # until the first after the rest is heard
+        self._sent: deque[float] = deque(maxlen=SENT)
+
+    @property
+    def rate(self) -> float:
+        """After a rest, what the pace will say once it has heard of the scout: nobody may go on at the old rate."""
+        return self.pace.rate if self._rate_after is None else self._rate_after
 
     def note(self, now: float, seen: Sequence[Report]) -> None:
         """`now` is when the reports were answered, on this worker's clock."""
@@ -37,17 +53,17 @@ class Steering:
 
     @property
     def settles_at(self) -> float | None:
-        """When the refusal that was noted can be judged."""
+        """When to ask for what led to the refusal that was noted: with the answer it can be judged."""
         return None if self._refused_at is None else self._refused_at + SETTLE
 
-    def hear(self, now: float) -> None:
-        """Tell the pace what is old enough to be complete."""
+    def hear(self, now: float, asked_at: float) -> None:
+        """Tell the pace what is old enough to be complete; `asked_at` is when the last reports were asked for."""
         until = now - LAG
         if self._refused_at is not None:
-            if now < self._refused_at + SETTLE:
+            if asked_at < self._refused_at + SETTLE:
                 return
-            until, self._refused_at = now, None
-        self._heard.sort(key=lambda item: item[:2])
+            until, self._refused_at = float("inf"), None
+        self._heard.sort(key=_order)
         told = 0
         for time, _, sighting in self._heard:
             if time > until:
@@ -62,9 +78,33 @@ class Steering:
         match sighting:
             case ["sent", height]:
                 pace.sent(now, height)
+                self._sent.append(now)
+                self._rate_after = None
             case ["served", age, height]:
                 pace.served(now, time - age / MICRO, height)
             case ["dropped", age, height, told, row]:
-                self.rest_least = pace.dropped(now, time - age / MICRO, height, told, row)
+                # When it left was told twice, and differs by the network's jitter: it is one of those that were heard.
+                sent_at = min(self._sent, key=lambda sent: abs(sent - time + age / MICRO), default=time - age / MICRO)
+                self.rest_least = pace.dropped(time, sent_at, height, told, row)
+                self._rate_after = _rate_after(pace, now + self.rest_least)
             case ["told", remaining, seconds, limit, window, in_flight]:
                 pace.told(now, Quota(remaining, seconds, limit, window), in_flight)
+
+
+def _rate_after(pace: Pace, now: float) -> float:
+    """That it will say when the first request has left again, at `now`."""
+    try:
+        trial = deepcopy(pace)
+    except TypeError:  # a caller's own pace may hold what cannot be copied, as a lock
+        return pace.rate
+    trial.sent(now, 1)
+    return trial.rate
+
+
+def _order(item: tuple[float, int, list[Any]]) -> tuple[float, int]:
+    """By time; a refusal when all workers have heard of it: what they sent until then left before the rest."""
+    time, count, sighting = item
+    if sighting[0] != "dropped":
+        return time, count
+    told = sighting[3]
+    return time + (NEWS if told is None else min(NEWS, told / 2)), count

@@ -6,7 +6,7 @@ No address stands in it, unless it is asked for: callers carry a name that only 
 import hashlib
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -203,3 +203,18 @@ def _notes(replay: Replay, coverage: Coverage) -> list[str]:
         "or not at all; a log cannot tell which."
     )
     return notes
+
+
+def figures(report: Document) -> dict[str, float | None]:
+    """All single numbers of a report by their path: what a requirement can name."""
+    with_files = {f"with_files.{name}": one for name, one in report["files"]["with_files"].items()}
+    parts = {**report["classes"], "coverage": report["coverage"], "load": report["load"], **with_files}
+    return dict(_numbers(parts, ""))
+
+
+def _numbers(part: dict[str, Any], path: str) -> Iterator[tuple[str, float]]:
+    for name, value in part.items():
+        if isinstance(value, dict) and name != "refused_by":
+            yield from _numbers(value, f"{path}{name}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"{path}{name}", value

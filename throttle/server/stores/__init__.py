@@ -78,5 +78,9 @@ class Store(Protocol):
         """Requests running now."""
 
     @property
+    def running(self) -> int:
+        """Those of them that run in this process."""
+
+    @property
     def sleeping(self) -> int:
         """Requests waiting for room now."""

@@ -102,6 +102,10 @@ class MemoryStore:
         return self._running
 
     @property
+    def running(self) -> int:
+        return self._running
+
+    @property
     def sleeping(self) -> int:
         return len(self._sleepers)
 

@@ -1,0 +1,1 @@
+"""What `benchmarks/storm.py` and `benchmarks/disguised.py` send at which sites; how a round is run and judged."""

@@ -1,0 +1,209 @@
+"""Which requests tell how much a site can run, and what the middleware shows of it."""
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request as StarletteRequest
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.websockets import WebSocket
+
+from tests import virtual_clock
+from tests.asgi import CHROME, FEED_READER, Request, http_scope
+from tests.virtual_clock import in_virtual_time
+from throttle import Limits, ThrottleMiddleware
+from throttle.server.measured_place import kind_of
+from throttle.server.settings import PathLimits
+
+AUTO = Limits(load_max="auto", stack_hits=None)
+
+
+async def page(request: StarletteRequest) -> Response:
+    await asyncio.sleep(0.05)
+    return PlainTextResponse("page", status_code=int(request.query_params.get("status", 200)))
+
+
+async def failing(request: StarletteRequest) -> Response:
+    await asyncio.sleep(0.05)
+    raise RuntimeError("broken")
+
+
+async def events(request: StarletteRequest) -> Response:
+    async def lines() -> Any:
+        for _ in range(3):
+            await asyncio.sleep(1)
+            yield "data: x\n\n"
+
+    return StreamingResponse(lines(), media_type="text/event-stream")
+
+
+async def slowly_read(request: StarletteRequest) -> Response:
+    async def parts() -> Any:
+        yield "begun"
+        await asyncio.sleep(10)
+        yield "ended"
+
+    return StreamingResponse(parts(), media_type="text/plain")
+
+
+async def talk(socket: WebSocket) -> None:
+    await socket.accept()
+    await asyncio.sleep(1)
+    await socket.close()
+
+
+def site(**settings: Any) -> ThrottleMiddleware:
+    routes = [
+        Route("/page", page),
+        Route("/failing", failing),
+        Route("/events", events),
+        Route("/read", slowly_read),
+        Route("/items/{name}", page),
+        Mount("/old", routes=[Route("/{path:path}", page)]),
+        WebSocketRoute("/talk", talk),
+    ]
+    settings.setdefault("limits", AUTO)
+    settings.setdefault("clock", virtual_clock.now)
+    settings.setdefault("random", lambda: 0.5)
+    return ThrottleMiddleware(Starlette(routes=routes), **settings)
+
+
+def request(app: Any, path: str = "/page", agent: str = CHROME, query: bytes = b"") -> Request:
+    return Request(app, http_scope(path, agent=agent, query_string=query))
+
+
+@in_virtual_time
+async def test_a_page_that_was_served_is_a_measure() -> None:
+    app = site()
+    assert (await request(app).finished()).status == 200
+    assert app.load_limit is not None
+    assert (app.load_limit.finished_in_all, app.load_limit.running) == (1, 0)
+
+
+@pytest.mark.parametrize("path", ["/failing", "/events", "/nowhere", "/page?status=500"])
+@in_virtual_time
+async def test_failures_streams_and_what_is_not_there_are_none(path: str) -> None:
+    app = site()
+    path, _, query = path.partition("?")
+    try:
+        await request(app, path, query=query.encode()).finished()
+    except RuntimeError:
+        assert path == "/failing"
+    assert app.load_limit is not None
+    assert (app.load_limit.finished_in_all, app.load_limit.running) == (0, 0)
+
+
+@in_virtual_time
+async def test_who_hangs_up_leaves_no_request_running() -> None:
+    app = site()
+    going = request(app)
+    await asyncio.sleep(0.01)
+    assert app.load_limit is not None
+    assert app.load_limit.running == 1
+    going.task.cancel()
+    await asyncio.gather(going.task, return_exceptions=True)
+    assert (app.load_limit.finished_in_all, app.load_limit.running) == (0, 0)
+
+
+@in_virtual_time
+async def test_nothing_is_measured_where_the_limit_is_a_number() -> None:
+    app = site(limits=Limits(load_max=7))
+    await request(app).finished()
+    assert app.load_limit is None
+    assert app.load_max == 7
+
+
+@in_virtual_time
+async def test_the_number_in_force_is_shown() -> None:
+    app = site()
+    assert app.load_limit is not None
+    assert app.load_max == app.load_limit.load_max >= 1
+    assert str(app.load_limit).startswith(f"load_max is {app.load_max}: this process slows down from ")
+
+
+@in_virtual_time
+async def test_a_path_may_have_a_limit_that_is_found_where_the_site_has_a_number() -> None:
+    app = site(limits=Limits(load_max=3), path_limits=[PathLimits("/page", AUTO)])
+    assert (await request(app, agent=FEED_READER).finished()).status == 200
+    assert app.load_max == 3
+    assert app.load_limit is not None
+    assert app.load_limit.finished_in_all == 1
+
+
+@in_virtual_time
+async def test_in_a_dry_run_who_would_have_been_refused_runs_and_weighs_on_the_measure() -> None:
+    app = site(limits=Limits(load_max="auto", stack_hits=1), enforce=False)
+    await request(app).finished()
+    running = [request(app) for _ in range(3)]
+    await asyncio.sleep(0.01)
+    assert app.load_limit is not None
+    assert app.load_limit.running == 3
+    for one in running:
+        assert (await one.finished()).status == 200
+    assert (app.load_limit.finished_in_all, app.load_limit.running) == (1, 0)
+
+
+@in_virtual_time
+async def test_a_number_that_moves_far_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    app = site()
+    limit = app.load_limit
+    assert limit is not None
+    with caplog.at_level(logging.INFO, "throttle"):
+        for number in (limit.load_max, limit.load_max * 2, limit.load_max * 2 + 1):
+            limit.load_max = number
+            app._tell_load_max()
+    assert len(caplog.records) == 2
+
+
+@in_virtual_time
+async def test_a_slow_reader_holds_its_place_until_the_end_or_until_the_start_as_set() -> None:
+    for release_at, load in (("end", 1), ("start", 0)):
+        app = site(release_at=release_at)
+        reading = request(app, "/read")
+        await asyncio.sleep(5)
+        assert app.store.load == load
+        assert (await reading.finished()).body == b"begunended"
+        assert app.store.load == 0
+
+
+@in_virtual_time
+async def test_streams_that_count_hold_their_place_even_where_others_leave_at_the_start() -> None:
+    app = site(release_at="start", count_streams=True, limits=Limits())
+    streaming = request(app, "/events")
+    await asyncio.sleep(1.5)
+    assert app.store.load == 1
+    await streaming.finished()
+    assert app.store.load == 0
+
+
+def test_release_at_is_one_of_two() -> None:
+    with pytest.raises(ValueError, match=r"""release_at='soon': "end" or "start" is needed"""):
+        site(release_at="soon")
+
+
+def test_what_costs_alike_is_the_route_or_the_first_segment_below_one_that_takes_all() -> None:
+    def kind(path: str, /, **parameters: str) -> tuple[int, str]:
+        return kind_of({"path": path, "endpoint": page, "path_params": parameters})
+
+    assert kind("/items/1", name="1") == kind("/items/2", name="2")
+    assert kind("/1", name="1") == kind("/2", name="2")
+    assert kind("/wiki/a", path="wiki/a") == kind("/wiki/b", path="wiki/b") != kind("/cart/1", path="cart/1")
+    assert kind_of({"path": "/a/1"}) == kind_of({"path": "/a/2"}) != kind_of({"path": "/b/1"})
+    assert len(kind_of({"path": "/" + "x" * 100_000})[1]) <= 64
+
+
+@in_virtual_time
+async def test_what_other_rules_refuse_is_no_demand() -> None:
+    app = site(limits=Limits(load_max="auto", stack_hits=1, sleeping_max=0))
+    limit = app.load_limit
+    assert limit is not None
+    for _ in range(100):
+        await request(app).finished()
+    assert limit._arrived <= 1
+    limit.load_max = 1
+    running = [request(app, agent=f"{FEED_READER} {number}") for number in range(3)]
+    await asyncio.gather(*(one.finished() for one in running))
+    assert limit._arrived >= 3, "who is served, and who finds no room"

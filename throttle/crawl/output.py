@@ -1,0 +1,56 @@
+"""Results as lines: JSON Lines or CSV, written as they come. SQLite is the job's own file."""
+
+import csv
+import json
+from collections.abc import Callable
+from typing import TextIO
+
+from throttle.crawl.result import Result
+
+COLUMNS = (
+    "url",
+    "status",
+    "problem",
+    "detail",
+    "final_url",
+    "redirects",
+    "content_type",
+    "bytes_read",
+    "is_truncated",
+    "seconds",
+    "tries",
+    "fetched_at",
+    "depth",
+    "found_on",
+    "host",
+    "is_broken",
+)
+# A spreadsheet takes a cell that begins with one of these for a formula, whoever wrote it.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def json_lines(stream: TextIO) -> Callable[[Result], None]:
+    """ASCII only, so that a terminal obeys nothing of it."""
+
+    def write(result: Result) -> None:
+        stream.write(json.dumps(result.as_dict()) + "\n")
+
+    return write
+
+
+def csv_lines(stream: TextIO) -> Callable[[Result], None]:
+    """A header, then COLUMNS; redirects as «301 http://... 302 http://...». What looks like a formula gets a quote
+    before it."""
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+
+    def write(result: Result) -> None:
+        table = result.as_dict()
+        table["redirects"] = " ".join(f"{status} {url}" for status, url in table["redirects"])
+        writer.writerow([_cell(table[name]) for name in COLUMNS])
+
+    return write
+
+
+def _cell(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
