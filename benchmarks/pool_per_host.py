@@ -14,7 +14,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.loopback_farm import allow_files, farm
+from benchmarks.farm import allow_files, farm
+from benchmarks.farming.plan import open_hosts
 from throttle.client import Rates
 
 TASKS = 64
@@ -57,9 +58,9 @@ async def measure(name: str, urls: list[str]) -> None:
 
 def main() -> None:
     allow_files()
-    with farm(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000) as urls:
+    with farm(open_hosts(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000)) as hosts:
         for name in ("httpx", "httpx2"):
-            asyncio.run(measure(name, urls))
+            asyncio.run(measure(name, hosts.urls))
 
 
 if __name__ == "__main__":

@@ -4,8 +4,10 @@
 
 Microseconds of CPU, the client bare and throttled, none of them waiting for its turn. httpx and httpx2 on an inner
 transport that answers at once with eight fields; aiohttp, which has none to put in its place, on a host on loopback.
-Rounds are taken in pairs, in turn; the median of the pairs' differences, and the difference of the fastest rounds,
-which says more on a busy machine. The machines alone: benchmarks.client_cost.
+Both ways run in turn in one process, warm, in many short rounds; what was made before is out of the collector's sight.
+Told are the median of the pairs' differences and of their ratios, and the difference of the fastest rounds, which says
+more on a busy machine. Below them the same for the bare client against itself, which is the noise, and with a pace that
+computes nothing, which is what the adapter and the host take. The machines alone: benchmarks.client_cost.
 """
 
 import asyncio
@@ -17,11 +19,12 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from benchmarks.loopback_farm import farm
+from benchmarks.farm import farm
+from benchmarks.farming.plan import open_hosts
 from throttle.client import Rates
 
-REQUESTS = 500
-ROUNDS = 15
+REQUESTS = 100
+ROUNDS = 150
 # Nobody waits for this pace, and it is not at its end, either.
 FAST = Rates(start=1e6, most=1e7)
 FIELDS = {
@@ -40,7 +43,24 @@ Client = tuple[Ask, Callable[[], Awaitable[None]]]
 """how it asks, and how it is closed"""
 
 
-def httpx_like(name: str, url: str, is_throttled: bool) -> Client:
+class SteadyPace:
+    """Says the same whatever it hears."""
+
+    rate = 1e6
+    capacity = 1.0
+    in_flight_max = 100.0
+
+    def sent(self, now: float, height: int) -> None: ...
+    def served(self, now: float, sent_at: float, height: int) -> None: ...
+
+
+# What a subject is given besides the client: nothing is a bare one.
+THROTTLED: dict[str, Any] = {"rates": FAST}
+STEADY: dict[str, Any] = {"pace": lambda rates: SteadyPace()}
+LABELS: dict[str, dict[str, Any]] = {"throttled": THROTTLED, "with a steady pace": STEADY, "bare again (noise)": {}}
+
+
+def httpx_like(name: str, url: str, settings: dict[str, Any]) -> Client:
     httpx: Any = importlib.import_module(name)
 
     class AnswersAtOnce(httpx.AsyncBaseTransport):  # type: ignore[misc]  # which of the two is seen when it runs
@@ -48,19 +68,19 @@ def httpx_like(name: str, url: str, is_throttled: bool) -> Client:
             return httpx.Response(200, headers=FIELDS, stream=httpx.ByteStream(b"hello"))
 
     transport = AnswersAtOnce()
-    if is_throttled:
+    if settings:
         ours = importlib.import_module(f"throttle.client.{name}")
-        transport = ours.AsyncThrottledTransport(rates=FAST, transport=AnswersAtOnce)
+        transport = ours.AsyncThrottledTransport(transport=AnswersAtOnce, **settings)
     client = httpx.AsyncClient(transport=transport)
     return partial(client.get, "http://www.example.org/"), client.aclose
 
 
-def aiohttp_(url: str, is_throttled: bool) -> Client:
+def aiohttp_(url: str, settings: dict[str, Any]) -> Client:
     import aiohttp
 
     from throttle.client.aiohttp import throttle_middleware
 
-    session = aiohttp.ClientSession(middlewares=[throttle_middleware(rates=FAST)] if is_throttled else [])
+    session = aiohttp.ClientSession(middlewares=[throttle_middleware(**settings)] if settings else [])
 
     async def ask() -> None:
         async with session.get(url) as answer:
@@ -69,7 +89,7 @@ def aiohttp_(url: str, is_throttled: bool) -> Client:
     return ask, session.close
 
 
-SUBJECTS: dict[str, Callable[[str, bool], Client]] = {
+SUBJECTS: dict[str, Callable[[str, dict[str, Any]], Client]] = {
     "httpx": partial(httpx_like, "httpx"),
     "httpx2": partial(httpx_like, "httpx2"),
     "aiohttp": aiohttp_,
@@ -77,7 +97,6 @@ SUBJECTS: dict[str, Callable[[str, bool], Client]] = {
 
 
 async def round_(ask: Ask) -> float:
-    gc.collect()
     started = time.process_time()
     for _ in range(REQUESTS):
         await ask()
@@ -87,6 +106,8 @@ async def round_(ask: Ask) -> float:
 async def pairs(bare: Ask, throttled: Ask) -> list[tuple[float, float]]:
     measured = []
     await round_(bare), await round_(throttled)
+    gc.collect()
+    gc.freeze()
     for turn in range(ROUNDS):
         if turn % 2:
             first = await round_(bare)
@@ -99,23 +120,27 @@ async def pairs(bare: Ask, throttled: Ask) -> list[tuple[float, float]]:
 
 async def measure(url: str) -> None:
     for name, subject in SUBJECTS.items():
-        (bare, close_bare), (throttled, close_throttled) = subject(url, False), subject(url, True)
-        measured = await pairs(bare, throttled)
-        await close_bare()
-        await close_throttled()
-        differences = sorted(after - before for before, after in measured)
-        fastest = min(after for _, after in measured) - min(before for before, _ in measured)
-        print(
-            f"{name:8} bare {1e6 * median(before for before, _ in measured):6.1f} µs,"
-            f" added {1e6 * median(differences):5.1f} µs"
-            f" (quarters {1e6 * differences[ROUNDS // 4]:.1f} and {1e6 * differences[-ROUNDS // 4]:.1f};"
-            f" of the fastest rounds {1e6 * fastest:.1f})"
-        )
+        for label, settings in LABELS.items():
+            (bare, close_bare), (other, close_other) = subject(url, {}), subject(url, settings)
+            tell(f"{name:8}{label:20}", await pairs(bare, other))
+            await close_bare()
+            await close_other()
+
+
+def tell(label: str, measured: list[tuple[float, float]]) -> None:
+    differences = sorted(after - before for before, after in measured)
+    fastest = min(after for _, after in measured) - min(before for before, _ in measured)
+    print(
+        f"{label} bare {1e6 * median(before for before, _ in measured):6.1f} µs,"
+        f" added {1e6 * median(differences):5.1f} µs (× {median(after / before for before, after in measured):.2f};"
+        f" quarters {1e6 * differences[ROUNDS // 4]:.1f} and {1e6 * differences[-ROUNDS // 4]:.1f};"
+        f" of the fastest rounds {1e6 * fastest:.1f})"
+    )
 
 
 def main() -> None:
-    with farm(1) as urls:
-        asyncio.run(measure(urls[0]))
+    with farm(open_hosts(1)) as hosts:
+        asyncio.run(measure(hosts.urls[0]))
 
 
 if __name__ == "__main__":

@@ -22,26 +22,37 @@ def enter() -> None:
     python = PEERS / "bin" / "python"
     if not INSTALLED.exists() or INSTALLED.stat().st_mtime < REQUIREMENTS.stat().st_mtime:
         print(f"making {PEERS.name} for the peers: {REQUIREMENTS.relative_to(ROOT)}", file=sys.stderr)
-        _make(python)
+        _make(python, ["-e", f"{ROOT}[demo]", "-r", str(REQUIREMENTS)])
         INSTALLED.touch()
     os.execv(python, [str(python), *sys.argv])
 
 
-def _make(python: Path) -> None:
+def python_of(requirements: str, name: str) -> Path:
+    """The interpreter of another environment, for peers that do not run in one process with us; makes it first."""
+    folder, file = ROOT / name, ROOT / "benchmarks" / requirements
+    python, installed = folder / "bin" / "python", folder / ".installed"
+    if not installed.exists() or installed.stat().st_mtime < file.stat().st_mtime:
+        print(f"making {name} for the peers: {file.relative_to(ROOT)}", file=sys.stderr)
+        _make(python, ["-r", str(file)])
+        installed.touch()
+    return python
+
+
+def _make(python: Path, needed: list[str]) -> None:
     uv = shutil.which("uv")
-    needed = ["-e", f"{ROOT}[demo]", "-r", str(REQUIREMENTS)]
+    folder = python.parent.parent
     if uv is not None:
         commands = [
-            [uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(PEERS)],
+            [uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(folder)],
             [uv, "pip", "install", "--quiet", "--python", str(python), *needed],
         ]
     else:
         commands = [
-            [sys.executable, "-m", "venv", str(PEERS)],
+            [sys.executable, "-m", "venv", str(folder)],
             [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *needed],
         ]
     for command in commands:
         if subprocess.run(command).returncode != 0:
             sys.exit(
-                f"could not make {PEERS.name}; this failed: {' '.join(command)}\n(--no-peers leaves the peers out)"
+                f"could not make {folder.name}; this failed: {' '.join(command)}\n(--no-peers leaves the peers out)"
             )

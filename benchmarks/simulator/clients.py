@@ -45,11 +45,19 @@ class FlowClient:
     """`TASKS` tasks, each one exchange after another, driven like a transport drives them."""
 
     def __init__(
-        self, clockwork: Clockwork, site: SimulatedHost, host: Host, caller: int, work: Work, start: float = 0.0
+        self,
+        clockwork: Clockwork,
+        site: SimulatedHost,
+        host: Host,
+        caller: int,
+        work: Work,
+        start: float = 0.0,
+        late: Callable[[], float] = float,
     ) -> None:
         self.clockwork = clockwork
         self.site = site
         self.host = host
+        self.late = late  # seconds by which a wait ends later than wished; a simulation's own ends in time
         self.caller = caller
         self.log = Log()
         self.wanted = 0
@@ -93,7 +101,7 @@ class _Task:
             self.sent_at = client.clockwork.now
             client.site.send(client.caller, self.landed)
         elif isinstance(step, Wait):
-            client.clockwork.after(step.seconds, self.resume, self.turn)
+            client.clockwork.after(step.seconds + client.late(), self.resume, self.turn)
         elif isinstance(step, GiveUp):
             self.flow.close()
         elif isinstance(step, Done):

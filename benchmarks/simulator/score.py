@@ -1,11 +1,12 @@
 """One run of one situation, and what came of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
+from typing import Protocol
 
-from benchmarks.simulator.clients import Client, FlowClient, Limiter, LimiterClient, Work
+from benchmarks.simulator.clients import Client, FlowClient, Limiter, LimiterClient, Log, Work
 from benchmarks.simulator.clockwork import Clockwork
 from benchmarks.simulator.hosts import BucketHost, SimulatedHost, Steps
 from benchmarks.simulator.situations import Situation, shifted
@@ -14,6 +15,10 @@ from throttle.client.pace import Pace
 
 # A contestant is made for each client: a pace of ours goes under our flow, a limiter of others stands alone.
 Contestant = Callable[[Situation, int, Random], Pace | Limiter]
+
+
+class Logged(Protocol):
+    log: Log
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +37,14 @@ class Score:
         return self.goodput >= 0.95 and self.refused <= 0.01 and self.p95 <= 2.0 and self.jain >= 0.95
 
 
-def run(situation: Situation, contestant: Contestant, seed: int) -> Score:
+def run(situation: Situation, contestant: Contestant, seed: int, late: Callable[[], float] = float) -> Score:
+    """`late` draws by how many seconds a wait of our flow ends later than wished, as in a real event loop."""
     random = Random(f"{situation.name}/{seed}")
     situation = shifted(situation, random.uniform(0.0, 6.0))
     clockwork = Clockwork()
     site = situation.site(clockwork, Random(random.random()))
     clients = [
-        _client(situation, contestant, clockwork, site, caller, start, Random(random.random()))
+        _client(situation, contestant, clockwork, site, caller, start, Random(random.random()), late)
         for caller, start in enumerate(situation.starts)
     ]
     clockwork.run(situation.seconds)
@@ -53,12 +59,13 @@ def _client(
     caller: int,
     start: float,
     random: Random,
+    late: Callable[[], float],
 ) -> Client:
     work = Work(_pieces(situation))
     pace = contestant(situation, caller, random)
     if hasattr(pace, "in_flight_max"):
         host = Host(situation.name, pace, start, random)
-        return FlowClient(clockwork, site, host, caller, work, start)
+        return FlowClient(clockwork, site, host, caller, work, start, late)
     return LimiterClient(clockwork, site, pace, caller, work, start)  # type: ignore[arg-type]
 
 
@@ -69,7 +76,8 @@ def _pieces(situation: Situation) -> list[tuple[float, int]] | None:
     return [(turn * every, count) for turn in range(int(situation.seconds / every))]
 
 
-def score(situation: Situation, clients: list[Client]) -> Score:
+def score(situation: Situation, clients: Sequence[Logged]) -> Score:
+    """Of clients that have logged what they sent, whether in virtual time or in real."""
     events = sorted(event for client in clients for event in _events(client, situation.seconds))
     served = [(sent, landed) for landed, sent, good in events if good]
     wanted = sum(count for _, count in _pieces(situation) or []) or float("inf")
@@ -88,7 +96,7 @@ def score(situation: Situation, clients: list[Client]) -> Score:
     )
 
 
-def _events(client: Client, until: float) -> list[tuple[float, float, bool]]:
+def _events(client: Logged, until: float) -> list[tuple[float, float, bool]]:
     log = client.log
     return [
         (landed, sent, good)
@@ -108,7 +116,7 @@ def idle_p95(service: float) -> float:
     return drawn[19_000]
 
 
-def _jain(situation: Situation, clients: list[Client]) -> float:
+def _jain(situation: Situation, clients: Sequence[Logged]) -> float:
     """(Σx)² ÷ n·Σx² over what each was served."""
     shares = [
         sum(1 for landed, _, good in _events(client, situation.seconds) if good and landed >= situation.fair_from)
@@ -150,7 +158,7 @@ def _burst_time(situation: Situation, served: list[tuple[float, float]]) -> floa
     return sum(spans) / len(spans) / ideal if spans else float("inf")
 
 
-def _probes(situation: Situation, clients: list[Client]) -> float | None:
+def _probes(situation: Situation, clients: Sequence[Logged]) -> float | None:
     if situation.outage is None:
         return None
     start, end = situation.outage

@@ -27,6 +27,21 @@ def test_it_does_not_print_the_secret(tmp_path: Path, capsys: pytest.CaptureFixt
         assert "a secret" not in capsys.readouterr().out
 
 
+def test_it_says_whose_lists_of_addresses_are_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def said(preset: str) -> str:
+        file = tmp_path / "throttle.toml"
+        file.write_text(f"preset = '{preset}'\ncrawler_ranges = '{tmp_path / 'lists'}'")
+        assert main(["check", str(file)]) == 0
+        return capsys.readouterr().out
+
+    assert "There is no list in" in said("modern")
+    (tmp_path / "lists").mkdir()
+    for name in ("ahrefs", "gptbot"):
+        (tmp_path / "lists" / f"{name}.json").write_text('["192.0.2.0/28"]')
+    assert "whole and fresh: Ahrefs. Not all, or old ones: OpenAI." in said("modern")
+    assert "No crawler is verified, and crawler_ranges not looked at" in said("connotea")
+
+
 @pytest.mark.parametrize("text", ["[limits]\nload_max = '30'\n", "[limit]\n", "=", "store = 'redis'", None])
 def test_what_is_wrong_is_one_line_and_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None

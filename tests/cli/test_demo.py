@@ -113,7 +113,10 @@ def test_ctrl_c_ends_in_order_with_the_table_so_far(when, papers, monkeypatch):
         if when == "during the traffic":
             time.sleep(1)  # the real thing, in another process: let some traffic run
         process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=20)
+        try:
+            rest, errors = process.communicate(timeout=20)
+        finally:
+            process.kill()  # no test waits for ever
     assert errors == ""
     assert process.returncode == code
     assert "class " in shown + rest

@@ -1,11 +1,14 @@
 """What an answer's raw fields tell."""
 
+import gzip
+import zlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from throttle.client.answer import Answer
-from throttle.client.told import answer_told, is_problem
+from throttle.client.told import answer_told, is_body_telling, plain
 from throttle.rate_limit_fields import Quota
 
 DATE = (b"Date", b"Fri, 20 Nov 2026 12:00:00 GMT")
@@ -46,9 +49,25 @@ def test_a_list_in_two_fields_is_one_list() -> None:
 
 @pytest.mark.parametrize("status", [403, 429, 503])
 def test_a_problem_is_seen_where_it_may_be_a_block(status: int) -> None:
-    assert is_problem(told((b"Content-Type", b"application/problem+json; charset=utf-8"), status=status))
-    assert not is_problem(told((b"Content-Type", b"application/problem+json"), status=200))
-    assert not is_problem(told((b"Content-Type", b"text/html"), status=status))
+    assert is_body_telling(told((b"Content-Type", b"application/problem+json; charset=utf-8"), status=status), False)
+    assert not is_body_telling(told((b"Content-Type", b"application/problem+json"), status=200), False)
+    assert not is_body_telling(told((b"Content-Type", b"text/html"), status=status), False)
+
+
+def test_a_callers_own_rule_sees_the_body_of_errors_and_no_other() -> None:
+    assert is_body_telling(told((b"Content-Type", b"text/html"), status=404), True)
+    assert not is_body_telling(told((b"Content-Type", b"text/html"), status=200), True)
+
+
+def test_a_compressed_start_is_read_and_a_bomb_or_rubbish_does_no_harm() -> None:
+    text = b"abnormal-usage-detected " * 500
+    packed = gzip.compress(text)
+    assert text.startswith(plain(packed[:60], {"content-encoding": "GZip"})[:100])
+    assert plain(zlib.compress(text), {"content-encoding": "deflate"}) == text
+    assert len(plain(gzip.compress(bytes(10**7)), {"content-encoding": "gzip"})) == 65_536
+    assert plain(b"no gzip", {"content-encoding": "gzip"}) == b"no gzip"
+    assert plain(packed, {"content-encoding": "br"}) == packed
+    assert plain(text, {}) == text
 
 
 def test_a_callers_own_rule_sees_every_field() -> None:

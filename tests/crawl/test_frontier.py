@@ -9,7 +9,7 @@ import pytest
 from throttle.client.answer import Answer
 from throttle.client.exchange import HostRests, HostStopped
 from throttle.client.host import Host, Place, Politeness
-from throttle.client.pace_aimd import AimdPace
+from throttle.client.pace.aimd import AimdPace
 from throttle.crawl.frontier import OLDEST_EACH, Frontier, Turn
 from throttle.crawl.known_pace import KnownPace
 
@@ -102,9 +102,14 @@ def test_a_host_keeps_its_rate_and_no_faster() -> None:
     assert count == pytest.approx(50, abs=2)
 
 
-def test_a_job_with_known_rates_takes_as_long_as_its_longest_host_though_the_loop_is_late() -> None:
+@pytest.mark.parametrize(
+    ("times", "rate", "latency", "slots", "late"), [(1, 20.0, 0.02, 32, 0.01), (4, 84.0, 0.05, 64, 0.05)]
+)
+def test_a_job_with_known_rates_takes_as_long_as_its_longest_host_though_the_loop_is_late(
+    times: int, rate: float, latency: float, slots: int, late: float
+) -> None:
     """The bound is max(URLs of the longest host ÷ its rate, all ÷ throughput); here the longest host decides."""
-    counts, rate, latency, slots = [160, *[60] * 20, *[1] * 300], 20.0, 0.02, 32
+    counts = [160 * times, *[60 * times] * 20, *[1] * 300]
     frontier: Frontier[int] = Frontier()
     random = Random(1)
     for number, count in enumerate(counts):
@@ -115,12 +120,12 @@ def test_a_job_with_known_rates_takes_as_long_as_its_longest_host_though_the_loo
             heappush(flying, (now + latency, id(turn), turn))
         due = [flying[0][0]] if flying else []
         if len(flying) < slots and (at := frontier.next_time()) is not None:
-            due.append(at + random.uniform(0.0, 0.01))
+            due.append(at + random.uniform(0.0, late))
         now = max(now, min(due))
         while flying and flying[0][0] <= now:
             landed(heappop(flying)[2], now)
             done += 1
-    assert now < 1.02 * ((160 - 1) / rate + latency)
+    assert now < 1.02 * ((max(counts) - 1) / rate + latency)
 
 
 def test_a_small_host_does_not_starve_behind_large_ones() -> None:

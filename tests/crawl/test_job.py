@@ -351,6 +351,13 @@ async def test_a_crawl_delay_with_a_fraction_is_kept() -> None:
 
 
 @crawling
+async def test_reading_robots_txt_does_not_begin_the_crawl_delay() -> None:
+    async with serving() as site:
+        site.pages["/robots.txt"] = answer(body=b"User-agent: *\nCrawl-delay: 200\n")
+        assert (await crawl([site.url("/")]))[site.url("/")].status == 200
+
+
+@crawling
 async def test_a_robots_txt_that_was_read_is_not_asked_again_by_the_next_run(tmp_path: Path) -> None:
     async with serving() as site:
         site.pages["/robots.txt"] = answer(body=b"User-agent: *\nDisallow: /no\n")

@@ -212,3 +212,31 @@ def test_a_directory_that_is_gone_leaves_what_was_read_and_the_log_is_told_once(
         directory.files.look()
     assert directory.has("192.0.2.1")
     assert caplog.text.count("no list of crawlers' addresses can be read") == 1
+
+
+def test_a_list_that_can_not_be_looked_at_takes_no_other_away_and_the_log_is_told_once(
+    directory: Directory, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, network in (("bingbot", "192.0.2.0/24"), ("applebot", "198.51.100.0/24")):
+        directory.write(f"{name}.json", network)
+    directory.files.look()
+    (directory.path / "applebot.json").unlink()
+    (directory.path / "applebot.json").symlink_to("applebot.json")  # a link in a circle
+    directory.write("bingbot.json", '["203.0.113.0/24"]')
+    for _ in range(3):
+        directory.files.look()
+    assert directory.has("203.0.113.1")
+    assert directory.has("198.51.100.1")  # as it was read before
+    assert caplog.text.count("what was read before stays in force") == 1
+
+
+def test_a_list_from_a_time_to_come_grows_old_from_when_it_was_read(directory: Directory) -> None:
+    directory.now += 365 * DAY
+    directory.write("bingbot.json", '["192.0.2.0/24"]')
+    directory.write("applebot.json", '["198.51.100.0/24"]')
+    directory.now -= 365 * DAY
+    directory.files.look()
+    assert directory.is_complete()
+    directory.now += 14 * DAY + 1
+    directory.files.look()
+    assert not directory.is_complete()

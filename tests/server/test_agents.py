@@ -81,10 +81,29 @@ def test_todays_browsers_are_known_by_their_form(agent: str) -> None:
         "Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 5.1; EmbeddedWB 14.52; http://bsalsa.com/; .NET CLR 2.0)",
         "Mozilla/5.0 (compatible; OmniWeb/4.2; Macintosh; U; PPC)",
         "Mozilla/5.0 (Nintendo 3DS; U; ; en) Version/1.7455.US",
+        "Mozilla/5.0 (Linux; x86_64) Ladybird/1.0",
+        f"{CHROME} Sogou MetaSr 1.0",  # a browser of the company whose robots say «spider»
     ],
 )
 def test_older_and_rarer_browsers_are_known_by_their_engine(agent: str) -> None:
     assert verdict(agent) == Agent(BROWSER, None, "browser engine")
+
+
+WEB_VIEW = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148",
+    android("SM-G991B; wv"),
+)
+
+
+@pytest.mark.parametrize("app", ["XqzChecker/1.0", "Xqzthumb/3", "PhotoCapture/2 (x)", "xqz.app/45", "com.xqz.app"])
+def test_an_app_that_shows_a_page_may_be_named_like_a_site_or_a_tool(app: str) -> None:
+    assert [class_of(f"{view} {app}") for view in WEB_VIEW] == [BROWSER, BROWSER]
+    assert class_of(f"{CHROME} {app}") is not BROWSER
+
+
+@pytest.mark.parametrize("robot", ["Xqzbot/1.0", "+https://www.xqz.example/", "(compatible; Xqz/1.0)", "XqzMonitor/1"])
+def test_a_robot_in_an_apps_dress_is_a_robot(robot: str) -> None:
+    assert BROWSER not in [class_of(f"{view} {robot}") for view in WEB_VIEW]
 
 
 @pytest.mark.parametrize("agent", ["Lynx/2.8.9rel.1 libwww-FM/2.14", "Links (2.21; Linux x86_64; 80x25)", "w3m/0.5.3"])
@@ -151,6 +170,8 @@ def test_a_robots_comment_or_address_gives_a_borrowed_browser_away(agent: str) -
         f"{WINDOWS} {WEBKIT} HeadlessChrome/131.0.0.0 Safari/537.36",
         f"{CHROME} XqzSynthetics/1.0",
         "PodXqzbot/1.0",
+        f"{WINDOWS} {WEBKIT} jsdom/22.1.0",
+        f"{CHROME} RSSGuard/4.5.4",
     ],
 )
 def test_what_works_for_its_own_user_is_an_assumed_bot_by_its_words(agent: str) -> None:
@@ -165,6 +186,7 @@ def test_what_works_for_its_own_user_is_an_assumed_bot_by_its_words(agent: str) 
         "curl/8.5.0", "Wget/1.21.4", "python-requests/2.32.3", "Go-http-client/2.0", "okhttp/4.12.0", "Java/17.0.9",
         "axios/1.7.7", "node-fetch/1.0", "Dalvik/2.1.0 (Linux; U; Android 14; Pixel 8)", "Mozilla/5.0", "Mozilla/4.0",
         "Mozilla", "Chrome/131.0.0.0", "Firefox", "undefined", "null", "Unknown", "x", "User-Agent: " + CHROME,
+        "Xqz/1.0 Google-HTTP-Java-Client/1.43.3 (gzip)", "Google-API-Java-Client", "Mozilla/4.0 (compatible;)",
     ],
 )  # fmt: skip
 def test_what_is_no_browser_is_an_assumed_bot(agent: str) -> None:
@@ -249,6 +271,7 @@ def test_an_attacks_characters_make_no_browser(more: str) -> None:
 def test_other_languages_in_a_device_name_leave_a_browser_a_browser() -> None:
     assert class_of(android("小米手机 Build/QKQ1")) is BROWSER
     assert class_of(android("Телефон X1")) is BROWSER
+    assert class_of(android("K", " SomeApp🎉/1.0")) is BROWSER
 
 
 # Hostile strings

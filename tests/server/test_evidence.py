@@ -30,6 +30,8 @@ MODERN = [
     f"{WINDOWS} {WEBKIT} Chrome/80.0.3987.87 Safari/537.36",
     CHROME,
     f"{CHROME} Edg/143.0.0.0",
+    CHROME.lower(),
+    CHROME.upper(),
     f"{CHROME} OPR/116.0.0.0",
     f"{PHONE} Chrome/131.0.0.0 Mobile Safari/537.36",
     gecko("90.0"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import threading
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from tests.server.resolver import Zones
 from tests.virtual_clock import in_virtual_time, run
 from throttle.server.crawler_operators import OPERATORS, Operator
 from throttle.server.evidence import Finding
-from throttle.server.reverse_dns import QUEUED, WORKERS, ReverseDns, SystemResolver, confirmed, is_host_of
+from throttle.server.reverse_dns import QUEUED, THREADS, WORKERS, ReverseDns, SystemResolver, confirmed, is_host_of
 
 GOOGLE = next(one for one in OPERATORS if one.name == "Google")
 MICROSOFT = next(one for one in OPERATORS if one.name == "Microsoft")
@@ -171,13 +172,26 @@ async def test_a_resolver_that_hangs_is_given_up_after_two_seconds() -> None:
 async def test_a_flood_is_asked_about_by_few_at_a_time_and_the_queue_ends_somewhere() -> None:
     zones = Zones()
     answers = Answers(zones)
-    taken = [answers.dns.ask(GOOGLE, f"2001:db8::{number:x}") for number in range(10_000)]
+    taken = [answers.dns.ask(GOOGLE, f"2001:db8:{number:x}::1") for number in range(10_000)]
     assert sum(taken) == QUEUED
-    assert answers.dns.ask(GOOGLE, "2001:db8::0")  # waits already
+    assert answers.dns.ask(GOOGLE, "2001:db8:0::1")  # waits already
     await asyncio.sleep(60)
     assert len(answers.by_address) == len(zones.asked) == QUEUED
     assert zones.asking_most == WORKERS
-    assert answers.dns.ask(GOOGLE, "2001:db8::ffff")
+    assert answers.dns.ask(GOOGLE, "2001:db8:ffff::1")
+
+
+@in_virtual_time
+async def test_who_has_a_network_and_takes_a_new_address_for_each_hit_keeps_no_others_question_out() -> None:
+    zones = Zones()
+    answers = Answers(zones)
+    for number in range(1000):
+        answers.dns.ask(GOOGLE, f"2001:db8:1:{number:x}::1")
+        answers.dns.ask(GOOGLE, f"198.51.100.{number % 256}")
+    assert answers.dns.ask(GOOGLE, HERE)
+    await asyncio.sleep(1)
+    assert HERE in answers.by_address
+    assert answers.dns.ask(GOOGLE, "2001:db8:1:ffff::1")  # what was asked about makes room
 
 
 @in_virtual_time
@@ -186,7 +200,7 @@ async def test_even_a_quick_resolver_is_asked_at_most_200_times_a_second() -> No
     zones.delay = 0
     answers = Answers(zones)
     for number in range(QUEUED):
-        answers.dns.ask(GOOGLE, f"2001:db8::{number:x}")
+        answers.dns.ask(GOOGLE, f"2001:db8:{number:x}::1")
     await asyncio.sleep(0.999)
     assert len(zones.asked) <= 200
 
@@ -243,16 +257,45 @@ def test_the_systems_resolver_tells_no_name_from_no_answer(monkeypatch: pytest.M
             await resolver.names("192.0.2.2")
         monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
         assert await resolver.addresses("crawl-1.googlebot.com") == ["192.0.2.9"]
-        resolver.close()
 
     asyncio.run(story())
 
 
-def test_the_systems_resolver_answers_again_after_it_was_closed() -> None:
-    async def scenario() -> None:
-        resolver = SystemResolver()
-        for _ in range(2):
-            assert "127.0.0.1" in await resolver.addresses("localhost")
-            resolver.close()
+def test_the_systems_resolver_answers_in_one_loop_after_another() -> None:
+    resolver = SystemResolver()
+    for _ in range(2):
+        assert "127.0.0.1" in asyncio.run(resolver.addresses("localhost"))
 
-    asyncio.run(scenario())
+
+def test_a_look_up_that_hangs_holds_up_neither_others_nor_the_end_of_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hung = threading.Event()
+
+    def getnameinfo(address: tuple[str, int], flags: int) -> tuple[str, str]:
+        if address[0] != HERE:
+            hung.wait(60)
+        return "crawl-1.googlebot.com", "0"
+
+    monkeypatch.setattr(socket, "getnameinfo", getnameinfo)
+
+    async def story() -> None:
+        resolver = SystemResolver()
+        hanging = [asyncio.ensure_future(resolver.names(f"192.0.2.{number}")) for number in range(THREADS - 1)]
+        await asyncio.sleep(0)
+        assert await resolver.names(HERE) == ["crawl-1.googlebot.com"]
+        hanging.append(asyncio.ensure_future(resolver.names("192.0.2.99")))
+        await asyncio.sleep(0)
+        with pytest.raises(OSError, match="still wait"):
+            await resolver.names(HERE)
+        asking = [thread for thread in threading.enumerate() if thread.name == "throttle-dns"]
+        assert len(asking) == THREADS
+        assert all(thread.daemon for thread in asking)  # Python waits for no such thread as it ends
+        for task in hanging:
+            task.cancel()
+        hung.set()
+        for thread in asking:
+            thread.join(10)
+        assert await resolver.names(HERE) == ["crawl-1.googlebot.com"]
+
+    asyncio.run(story())

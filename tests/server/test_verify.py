@@ -68,6 +68,11 @@ def test_every_agent_of_an_operator_is_a_name_that_the_classifier_gives() -> Non
             assert (found.crawler or "").lower() == agent
 
 
+@pytest.mark.parametrize("agent", ["YandexBot/3.0", "Pinterestbot/1.0", "Mozilla/5.0 (compatible; YandexBot/3.0)"])
+def test_a_crawler_has_its_operator_without_the_address_that_it_usually_tells(agent: str) -> None:
+    assert Verifier().operator_of(classify(agent.encode()).crawler) is not None
+
+
 def test_each_operator_can_be_checked_and_no_agent_has_two() -> None:
     agents = [agent for operator in OPERATORS for agent in operator.agents]
     assert len(agents) == len(set(agents))

@@ -9,6 +9,8 @@ from throttle.cli import DONE, CommandError
 from throttle.operate.sentences import policy_in_sentences
 from throttle.server.agent_table import TableError, read_table
 from throttle.server.config import ConfigError, load
+from throttle.server.crawler_operators import OPERATORS
+from throttle.server.range_files import RangeFiles
 from throttle.server.stores.named import store_named
 
 
@@ -39,4 +41,18 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         for sentence in policy_in_sentences(settings, store):
             print(sentence)
+        if settings.verifies and settings.crawler_ranges is not None:
+            print(lists_in_a_sentence(settings.crawler_ranges))
     return DONE
+
+
+def lists_in_a_sentence(directory: str) -> str:
+    """Of which operators the lists of addresses are there now. (A site runs without them, too, so none is an error.)"""
+    files = RangeFiles(directory, OPERATORS)
+    files.look()
+    if not files.by_operator:
+        return f"There is no list in {directory} now; `throttle ranges {directory}` downloads them."
+    whole = [name for name, listed in files.by_operator.items() if listed.is_complete]
+    parts = [name for name, listed in files.by_operator.items() if not listed.is_complete]
+    some = f" Not all, or old ones: {'; '.join(parts)}." if parts else ""
+    return f"Their lists are there now, whole and fresh: {'; '.join(whole) or 'of nobody'}.{some}"

@@ -93,7 +93,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(work: Coroutine[Any, Any, int]) -> int:
-    """On uvloop where it is installed: some 30 % less CPU a URL."""
+    """On uvloop where it is installed: some 30 % less CPU a URL. With as many sockets as the machine allows."""
+    with contextlib.suppress(ImportError, ValueError, OSError):  # Windows has no such limit
+        from resource import RLIMIT_NOFILE, getrlimit, setrlimit
+
+        setrlimit(RLIMIT_NOFILE, (getrlimit(RLIMIT_NOFILE)[1],) * 2)
     try:
         import uvloop
     except ImportError:

@@ -21,6 +21,7 @@ from throttle.load.wire import Wire, has_loopback_network
 
 SEED = 2004
 TRAFFIC_SECONDS = 30.0
+YEAR = 31_557_600.0
 
 CROWD = """\
   20 people, who read each page for 6 s;
@@ -101,5 +102,6 @@ def _serve_on(site: DemoSite, screen: Screen, until: float | None) -> None:
     how_long = "until Ctrl-C" if left is None else f"for {left:.0f} s more"
     with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
         screen.say(f"The site stays at {site.address} {how_long}.")
-        site.process.wait(left)
+        # Without an end it would wait in the kernel, and a Ctrl-C that comes just before would be heard never.
+        site.process.wait(left or YEAR)
         expect_alive(site)

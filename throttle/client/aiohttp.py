@@ -21,7 +21,7 @@ from throttle.client.host import Host, HostStats, Place
 from throttle.client.hosts import Hosts
 from throttle.client.settings import Settings, given_or_new
 from throttle.client.soft_block import PROBLEM_LENGTH_MAX
-from throttle.client.told import answer_told, is_problem
+from throttle.client.told import answer_told, is_body_telling
 
 FAILURES = (aiohttp.ClientOSError, aiohttp.ServerConnectionError, OSError)
 # Of a proxy, or of a connection that we distrust: neither says how fast the host may be asked.
@@ -88,7 +88,7 @@ class _Attempt:
             return self._failed(error)
         is_whole = self._host.politeness.is_block is not None
         answer = answer_told(self._clock(), response.status, response.raw_headers, is_whole=is_whole)
-        if is_problem(answer) and (response.content_length or PROBLEM_LENGTH_MAX) <= PROBLEM_LENGTH_MAX:
+        if is_body_telling(answer, is_whole) and (response.content_length or PROBLEM_LENGTH_MAX) <= PROBLEM_LENGTH_MAX:
             try:
                 answer.body = await response.read()  # it is kept for the next who reads
             except BaseException as error:

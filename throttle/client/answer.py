@@ -23,7 +23,8 @@ class Failure(Enum):
 
 # 403 and 404 are about the page, not the pace (StormCrawler leaves 403 out too). A 500 may be one broken page;
 # Google slows down when they persist, and so do gateways' 502 and 504.
-ENDING_BY_STATUS = {
+ENDING_BY_STATUS: dict[int | Failure, Ending] = {
+    **dict.fromkeys(Failure, Ending.DROPPED),
     429: Ending.DROPPED,
     503: Ending.DROPPED,
     500: Ending.FAILED,
@@ -48,7 +49,5 @@ class Answer:
 
     @property
     def ending(self) -> Ending:
-        if isinstance(self.status, Failure):
-            return Ending.DROPPED
         # Another 4xx was served, quickly and completely: the pace was right, whatever was asked.
         return ENDING_BY_STATUS.get(self.status, Ending.SERVED)

@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from throttle.client.answer import Answer
-from throttle.client.exchange import Done, GiveUp, Send, Wait, exchange
+from throttle.client.answer import Answer, Ending
+from throttle.client.exchange import Done, GiveUp, Send, Wait, exchange, heard, place_at_once
 from throttle.client.host import Host, Place
 
 
@@ -138,13 +138,46 @@ async def drive_async(
 ) -> Place:
     """The place of the answer that `attempt` keeps in the end; `host.release()` it when the body is closed.
 
-    `place` is one that the caller has been given already.
-    The host is locked while the flow runs, never while anything waits: its table may be shared with threads.
+    `place` is one that the caller has been given already, as a crawl's frontier has: then nothing waits here.
+    The host is locked while it is asked and told, never while anything waits: its table may be shared with threads.
     """
+    with host.lock:
+        if place is None:
+            place = place_at_once(host, now)
+        else:
+            host.retry_budget.earn()
+    tried: Ending | None = None
+    if place is not None:  # as mostly
+        try:
+            answer = await attempt.send()
+            with host.lock:
+                tried = heard(host, place, answer, 0, method, is_replayable)
+        except BaseException:
+            with host.lock:
+                host.release(place)
+            raise
+        if tried is None:
+            return place
+        with host.lock:
+            host.release(place)
+        await attempt.discard()
+        now = answer.at
+    return await _drive_async(host, attempt, now, clock, method, is_replayable, tried)
+
+
+async def _drive_async(
+    host: Host,
+    attempt: AsyncAttempt,
+    now: float,
+    clock: Callable[[], float],
+    method: str,
+    is_replayable: bool,
+    tried: Ending | None,
+) -> Place:
     bell = AsyncBell()
-    flow = exchange(host, bell.ring, now, method=method, is_replayable=is_replayable, place=place)
+    flow = exchange(host, bell.ring, now, method=method, is_replayable=is_replayable, tried=tried)
     is_sent = False
-    heard: Answer | float
+    told: Answer | float
     try:
         with host.lock:
             step = next(flow)
@@ -152,7 +185,7 @@ async def drive_async(
             match step:
                 case Send():
                     is_sent = True
-                    heard = await attempt.send()
+                    told = await attempt.send()
                 case Done():
                     return step.place
                 case _:
@@ -162,9 +195,9 @@ async def drive_async(
                     if isinstance(step, GiveUp):
                         raise step.error
                     await bell.wait(step.seconds if isinstance(step, Wait) else None)
-                    heard = clock()
+                    told = clock()
             with host.lock:
-                step = flow.send(heard)
+                step = flow.send(told)
     finally:
         with host.lock:
             flow.close()
@@ -174,10 +207,40 @@ def drive(
     host: Host, attempt: Attempt, now: float, clock: Callable[[], float], *, method: str, is_replayable: bool
 ) -> Place:
     """As `drive_async`, blocking."""
+    with host.lock:
+        place = place_at_once(host, now)
+    tried: Ending | None = None
+    if place is not None:
+        try:
+            answer = attempt.send()
+            with host.lock:
+                tried = heard(host, place, answer, 0, method, is_replayable)
+        except BaseException:
+            with host.lock:
+                host.release(place)
+            raise
+        if tried is None:
+            return place
+        with host.lock:
+            host.release(place)
+        attempt.discard()
+        now = answer.at
+    return _drive(host, attempt, now, clock, method, is_replayable, tried)
+
+
+def _drive(
+    host: Host,
+    attempt: Attempt,
+    now: float,
+    clock: Callable[[], float],
+    method: str,
+    is_replayable: bool,
+    tried: Ending | None,
+) -> Place:
     bell = Bell()
-    flow = exchange(host, bell.ring, now, method=method, is_replayable=is_replayable)
+    flow = exchange(host, bell.ring, now, method=method, is_replayable=is_replayable, tried=tried)
     is_sent = False
-    heard: Answer | float
+    told: Answer | float
     try:
         with host.lock:
             step = next(flow)
@@ -185,7 +248,7 @@ def drive(
             match step:
                 case Send():
                     is_sent = True
-                    heard = attempt.send()
+                    told = attempt.send()
                 case Done():
                     return step.place
                 case _:
@@ -195,9 +258,9 @@ def drive(
                     if isinstance(step, GiveUp):
                         raise step.error
                     bell.wait(step.seconds if isinstance(step, Wait) else None)
-                    heard = clock()
+                    told = clock()
             with host.lock:
-                step = flow.send(heard)
+                step = flow.send(told)
     finally:
         with host.lock:
             flow.close()

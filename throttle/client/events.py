@@ -14,6 +14,40 @@ class Waited:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """Each request that came back, or failed; made only where somebody listens, and not logged."""
+
+    host: str
+    at: float
+    status: str
+    ending: str  # served, dropped, or neutral
+    seconds: float  # from its leaving until its answer's fields were read; waiting for its turn is no part of it
+
+    def __str__(self) -> str:
+        return f"{self.host}: {self.ending} ({self.status}) after {self.seconds:.2f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    host: str
+    at: float
+
+    def __str__(self) -> str:
+        return f"{self.host}: the request will be sent again"
+
+
+@dataclass(frozen=True, slots=True)
+class GaveUp:
+    host: str
+    at: float
+    reason: str
+    waited: float  # seconds
+
+    def __str__(self) -> str:
+        return f"{self.host}: a request was given up after {self.waited:.2f} s ({self.reason})"
+
+
+@dataclass(frozen=True, slots=True)
 class Dropped:
     host: str
     at: float
@@ -56,4 +90,4 @@ class Stopped:
         return f"{self.host}: stopped, this is a block and not a limit ({self.reason})"
 
 
-Event = Waited | Dropped | Rested | RateChanged | Stopped
+Event = Waited | GaveUp | Answered | Retried | Dropped | Rested | RateChanged | Stopped

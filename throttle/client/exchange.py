@@ -14,6 +14,9 @@ A driver, synchronous or not, is a loop over it:
 
 When a step other than `Done` follows a `Send`, the driver closes the answer it holds. However the loop is left,
 `flow.close()` gives back place and turn; after `Done` the place is the driver's.
+
+Most requests wait for nothing and are sent once, and need no flow: `place_at_once` and `heard` are its first turn and
+its judgement, for a driver to ask before it begins one.
 """
 
 from collections.abc import Callable, Generator
@@ -97,6 +100,9 @@ Flow = Generator[Step, "float | Answer", None]
 
 _WAIT_FOR_SLOT = WaitForSlot()
 
+# Of a request to a host that has never answered, when there is no connection: mostly its name or port is mistyped.
+UNREACHED_RETRIES_MAX = 1
+
 
 def errors_as(base: type[Exception]) -> dict[type[Refused], Callable[..., Exception]]:
     """Each kind of `Refused` as one that is a `base` as well: who catches a client's own errors catches ours."""
@@ -108,6 +114,34 @@ def errors_as(base: type[Exception]) -> dict[type[Refused], Callable[..., Except
     }
 
 
+def place_at_once(host: Host, now: float) -> Place | None:
+    """A place for a new request, when nobody waits and nothing rests; else there is an `exchange` to go through."""
+    if host.stopped is not None or host.breaker.is_resting:
+        return None
+    turn = host.ask(None, now)
+    if not isinstance(turn, Place):
+        return None
+    host.retry_budget.earn()
+    return turn
+
+
+def heard(host: Host, place: Place, answer: Answer, retries: int, method: str, is_replayable: bool) -> Ending | None:
+    """None when the answer is the caller's; else the request is tried again, and how it ended says after what wait."""
+    ending = host.answered(place, answer)
+    if ending is Ending.SERVED or not _is_worth_retrying(answer, ending, host):
+        return None
+    now, politeness = answer.at, host.politeness
+    if (
+        is_replayable
+        and method in politeness.retry_methods
+        and retries < _retries_max(answer, host)
+        and host.rest_left(now) <= politeness.wait_max
+        and host.may_retry(now)
+    ):
+        return ending
+    return None
+
+
 def exchange(
     host: Host,
     wake: Callable[[], None],
@@ -115,38 +149,38 @@ def exchange(
     *,
     method: str = "GET",
     is_replayable: bool = True,
-    place: Place | None = None,
+    tried: Ending | None = None,
 ) -> Flow:
     """The request waits for its turn, is sent, and if it fails is tried again as far as the budget goes.
 
-    `place` is for a caller that has asked the host itself, as a crawl's frontier does: then nothing waits here.
+    `tried` is what `heard` said of it, if it was sent once already; its place is given back.
 
     A refusal or failure that is not tried again is no error here: the answer is the caller's (`Done`), except
     that a host at rest for too long, or stopped, yields `GiveUp`.
     """
     waiter = Waiter(wake)
-    host.retry_budget.earn()
+    if tried is None:
+        host.retry_budget.earn()
     retries = 0
     while True:
+        if tried is not None:
+            # A refusal has set the whole host at rest, and the queue's order and the scout spread the retries;
+            # what failed by itself waits by itself.
+            if tried is not Ending.DROPPED:
+                pause_until = now + host.politeness.backoff.seconds(retries, host.random)
+                while now < pause_until:
+                    now = yield Wait(pause_until - now)  # type: ignore[assignment]  # a Wait is answered by a time
+            retries += 1
+        place: Place | None = None
         try:
-            turn = place or (host.ask(waiter, now) if host.is_open() else 0.0)
-            if isinstance(turn, Place):  # nobody waits and nothing rests, as mostly: no second generator
-                place = turn
-            else:
-                place, now = yield from _turn(host, waiter, now)
-                if place is None:
-                    return
+            place, now = yield from _turn(host, waiter, now)
+            if place is None:
+                return
             answer = yield Send(retries)
             assert isinstance(answer, Answer)
             now = answer.at
-            ending = host.answered(place, answer)
-            if not _is_worth_retrying(answer, ending, host) or not (
-                is_replayable
-                and method in host.politeness.retry_methods
-                and retries < host.politeness.backoff.retries_max
-                and host.rest_left(now) <= host.politeness.wait_max
-                and host.may_retry(now)
-            ):
+            tried = heard(host, place, answer, retries, method, is_replayable)
+            if tried is None:
                 done, place = place, None
                 yield Done(done)
                 return
@@ -154,38 +188,41 @@ def exchange(
             host.leave(waiter)
             if place is not None:
                 host.release(place)
-                place = None
-        # A refusal has set the whole host at rest, and the queue's order and the scout spread the retries;
-        # what failed by itself waits by itself.
-        if ending is not Ending.DROPPED:
-            pause_until = now + host.politeness.backoff.seconds(retries, host.random)
-            while now < pause_until:
-                now = yield Wait(pause_until - now)  # type: ignore[assignment]  # a Wait is answered by a time
-        retries += 1
 
 
 def _turn(host: Host, waiter: Waiter, now: float) -> Generator[Step, "float | Answer", tuple[Place | None, float]]:
     """A place, once it is this request's turn; None when there will be none."""
     asked_at = now
     while True:
-        if host.stopped is not None:
-            yield GiveUp(HostStopped(host.name, host.stopped))
-            return None, now
+        refused: Refused | None = None
+        wait = 0.0
         rest = host.rest_left(now)
-        if rest > host.politeness.wait_max:
-            yield GiveUp(HostRests(host.name, rest))
+        if host.stopped is not None:
+            refused = HostStopped(host.name, host.stopped)
+        elif rest > host.politeness.wait_max:
+            refused = HostRests(host.name, rest)
+        else:
+            turn = host.ask(waiter, now)
+            if isinstance(turn, Place):
+                if now > asked_at:
+                    host.waited(now, now - asked_at)
+                return turn, now
+            left = asked_at + host.politeness.turn_max - now
+            wait = min(turn, left)
+            if left <= 0:
+                refused = WaitedTooLong(host.name, host.politeness.turn_max)
+        if refused is not None:
+            host.gave_up(now, now - asked_at, type(refused).__name__)
+            yield GiveUp(refused)
             return None, now
-        place = host.ask(waiter, now)
-        if isinstance(place, Place):
-            if now > asked_at:
-                host.waited(now, now - asked_at)
-            return place, now
-        left = asked_at + host.politeness.turn_max - now
-        if left <= 0:
-            yield GiveUp(WaitedTooLong(host.name, host.politeness.turn_max))
-            return None, now
-        wait = min(place, left)
         now = yield Wait(wait) if wait != float("inf") else _WAIT_FOR_SLOT  # type: ignore[assignment]
+
+
+def _retries_max(answer: Answer, host: Host) -> int:
+    most = host.politeness.backoff.retries_max
+    if answer.status is Failure.CONNECT and not host.has_answered:
+        return min(most, UNREACHED_RETRIES_MAX)
+    return most
 
 
 def _is_worth_retrying(answer: Answer, ending: Ending, host: Host) -> bool:

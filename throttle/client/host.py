@@ -14,7 +14,7 @@ from threading import RLock
 from throttle.client.answer import FAILED_IN_A_ROW_MAX, Answer, Ending, Failure
 from throttle.client.backoff import Backoff
 from throttle.client.circuit_breaker import CircuitBreaker, State
-from throttle.client.events import Dropped, Event, RateChanged, Rested, Stopped, Waited
+from throttle.client.events import Answered, Dropped, Event, GaveUp, RateChanged, Rested, Retried, Stopped, Waited
 from throttle.client.fleet.lease import LeaseBucket
 from throttle.client.in_flight import InFlightLimit, Waiter
 from throttle.client.pace import Pace
@@ -42,7 +42,7 @@ class Politeness:
     turn_max: float = float("inf")  # seconds that one request may wait for its turn; then it fails
     retry_methods: frozenset[str] = IDEMPOTENT  # what may be sent twice; the backoff says how often
     wall_after: int = 10  # refusals in a row, with nothing ever served, are a wall
-    is_block: Callable[[Answer], bool] | None = None  # the caller's own eye for a block
+    is_block: Callable[[Answer], bool] | None = None  # the caller's own eye for a block; of 4xx and 5xx it sees a body
     latencies_kept: int = 200
 
 
@@ -96,7 +96,6 @@ class Host:
         self.breaker = CircuitBreaker()
         self.retry_budget = RetryBudget(now)
         self.stopped: str | None = None  # why nothing more is sent
-        self.last_used = now
         self._on_event = on_event
         self._cut_at = float("-inf")  # when the last first refusal of a series was read
         self._drops_in_a_row = 0
@@ -110,39 +109,36 @@ class Host:
 
     # -- before a request leaves
 
-    def ask(self, waiter: Waiter, now: float) -> Place | float:
+    def ask(self, waiter: Waiter | None, now: float) -> Place | float:
         """A place; or the seconds until it is worth asking again, infinity for «when woken».
 
-        A waiter that got seconds may be woken sooner, and asks again then too.
+        A waiter that got seconds may be woken sooner, and asks again then too. Without one, nobody joins the queue.
         """
-        if not self.in_flight.is_next(waiter):
-            self.in_flight.join(waiter)
-            return float("inf")
-        in_flight = self.in_flight.count
-        wait = self.breaker.seconds_until_pass(now, in_flight)
-        if wait == 0.0:
+        slots, breaker = self.in_flight, self.breaker
+        height = slots.count + 1
+        if not slots.is_next(waiter):
+            wait = float("inf")
+        elif breaker.is_resting and (wait := breaker.seconds_until_pass(now, height - 1)) > 0.0:
+            pass
+        else:
             # The slot first: a token taken while waiting for a slot is stale, and lets a burst out later.
-            wait = float("inf") if self.in_flight.is_full() else self.bucket.seconds_until_token(now)
+            wait = float("inf") if slots.is_full() else self.bucket.seconds_until_token(now)
         if wait > 0.0:
-            self.in_flight.join(waiter)
+            if waiter is not None:
+                slots.join(waiter)
             return wait
         self.bucket.take()
-        self.in_flight.take(waiter)
-        is_scout = self.breaker.is_resting
+        slots.take(waiter)
+        is_scout = breaker.is_resting
         if is_scout:
-            self.breaker.send_scout()
-        self.last_used = now
-        self.pace.sent(now, in_flight + 1)
+            breaker.send_scout()
+        self.pace.sent(now, height)
         self._obey_pace(now)
-        return Place(now, in_flight + 1, is_scout)
+        return Place(now, height, is_scout)
 
     def leave(self, waiter: Waiter) -> None:
         """A waiter that was cancelled or gave up: its turn is the next one's."""
         self.in_flight.leave(waiter)
-
-    def is_open(self) -> bool:
-        """Neither stopped nor at rest."""
-        return self.stopped is None and not self.breaker.is_resting
 
     def rest_left(self, now: float) -> float:
         """Seconds for which nothing may be sent."""
@@ -171,13 +167,17 @@ class Host:
         if self._on_event is not None:
             self._on_event(Waited(self.name, now, seconds))
 
+    def gave_up(self, now: float, seconds: float, reason: str) -> None:
+        """A request that had waited so long will never be sent."""
+        if self._on_event is not None:
+            self._on_event(GaveUp(self.name, now, reason, seconds))
+
     # -- how it ended
 
     def answered(self, place: Place, answer: Answer) -> Ending:
         """The three endings of a place: served, dropped, or neither."""
         now = answer.at
-        status = answer.status
-        self._statuses[status] += 1
+        self._statuses[answer.status] += 1
         ending = answer.ending
         if answer.headers or self.politeness.is_block is not None:
             reason = self._block_reason(answer)
@@ -203,6 +203,8 @@ class Host:
             if rest > 0.0:
                 self._rest(now, rest)
         self._obey_pace(now)
+        if self._on_event is not None:
+            self._on_event(Answered(self.name, now, _name(answer.status), ending.value, now - place.sent_at))
         return ending
 
     def lost(self, place: Place) -> None:
@@ -214,13 +216,16 @@ class Host:
 
     def release(self, place: Place) -> None:
         """The body is read or closed. What never was answered is lost."""
-        self.lost(place)
+        if not place.is_told:
+            self.lost(place)
         self.in_flight.release()
 
     def may_retry(self, now: float) -> bool:
         if not self.retry_budget.spend(now):
             return False
         self._retries += 1
+        if self._on_event is not None:
+            self._on_event(Retried(self.name, now))
         return True
 
     def stats(self, now: float) -> HostStats:
@@ -246,6 +251,11 @@ class Host:
     @property
     def drops(self) -> int:
         return self._drops
+
+    @property
+    def has_answered(self) -> bool:
+        """Anything at all, a refusal too."""
+        return any(not isinstance(status, Failure) for status in self._statuses)
 
     @property
     def is_idle(self) -> bool:

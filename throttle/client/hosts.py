@@ -1,6 +1,7 @@
 """The table of hosts, bounded."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from random import Random
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -42,7 +43,7 @@ class Hosts:
         self.lock = Lock()  # for drivers with threads, around `host()`
         self._pace = pace
         self._per_host = dict(per_host or {})  # other paces, by key
-        self._key = key or HostKey()
+        self._key = lru_cache(maxsize=hosts_max)(key or HostKey())
         self._hosts_max = hosts_max
         self._shared = shared
         self._memory = memory

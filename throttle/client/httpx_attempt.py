@@ -1,16 +1,22 @@
-"""One request of httpx's or httpx2's: sent as often as the flow says; its place and connection held by its body."""
+"""One request of httpx's or httpx2's: sent as often as the flow says, and then the body of its answer.
+
+One object for both, made once a request. As the body it holds the connection and the host's place until it is closed.
+"""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from throttle.client.answer import Answer, Failure
 from throttle.client.exchange import errors_as
 from throttle.client.host import Host, Place
-from throttle.client.pools import Origin, Pool, Pools
+from throttle.client.pools import Origin, Pool
 from throttle.client.soft_block import PROBLEM_LENGTH_MAX
-from throttle.client.told import answer_told, is_problem
+from throttle.client.told import answer_told, is_body_telling, plain
+
+if TYPE_CHECKING:
+    from throttle.client.transport import BothTransports
 
 
 class Library:
@@ -19,8 +25,8 @@ class Library:
     def __init__(self, module: ModuleType) -> None:
         httpx: Any = module
         self.httpx = httpx
-        self.async_body = type("AsyncBody", (AsyncBody, httpx.AsyncByteStream), {})
-        self.body = type("Body", (Body, httpx.SyncByteStream), {})
+        self.async_attempt = type("AsyncHttpxAttempt", (AsyncHttpxAttempt, httpx.AsyncByteStream), {})
+        self.attempt = type("HttpxAttempt", (HttpxAttempt, httpx.SyncByteStream), {})
         self.errors = errors_as(httpx.TransportError)
         self.replayable = httpx.ByteStream  # bytes can be sent again; what a generator gave is gone
         self.timeouts = (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout)
@@ -31,27 +37,24 @@ class Library:
 class _BothAttempts:
     """What the last sending brought, a response or an error, and what it holds: a connection, in the end a place."""
 
-    __slots__ = ("_clock", "_host", "_library", "_origin", "_pool", "_pools", "_request", "error", "place", "response")
+    place: Place | None = None  # once the exchange is done
+    response: Any = None
+    error: BaseException | None = None
+    _pool: Pool[Any] | None = None
+    _stream: Any = None  # the library's own body
 
-    def __init__(
-        self,
-        library: Library,
-        pools: Pools[Any],
-        clock: Callable[[], float],
-        host: Host,
-        origin: Origin,
-        request: Any,
-    ) -> None:
-        self._library = library
-        self._pools = pools
-        self._clock = clock
+    def __init__(self, transport: "BothTransports", host: Host, origin: Origin, request: Any) -> None:
+        self._transport = transport
         self._host = host
         self._origin = origin
         self._request = request
-        self._pool: Pool[Any] | None = None
-        self.place: Place | None = None  # once the exchange is done
-        self.response: Any = None
-        self.error: BaseException | None = None
+        self._is_whole = host.politeness.is_block is not None
+
+    def __del__(self) -> None:
+        # The answer was dropped and not closed. Its connection stays open until its pool is closed for being idle;
+        # its place need not wait for that.
+        if self.place is not None:
+            self.give_back()
 
     def kept(self) -> Any:
         """The response, whose body gives the place back; or the error is raised, and nothing is held."""
@@ -66,135 +69,111 @@ class _BothAttempts:
         """The connection first, so that it is there for whoever gets the place."""
         pool, self._pool = self._pool, None
         if pool is not None:
-            self._pools.give_back(pool, self._clock())
+            self._transport.pools.give_back(pool, self._transport.clock())
         place, self.place = self.place, None
         if place is not None:
             with self._host.lock:
                 self._host.release(place)
 
-    def _answer(self) -> Answer:
-        response = self.response
-        is_whole = self._host.politeness.is_block is not None
-        return answer_told(self._clock(), response.status_code, response.headers.raw, is_whole=is_whole)
+    def _answer(self, response: Any) -> Answer:
+        self.response = response
+        self._stream, response.stream = response.stream, self
+        return answer_told(self._transport.clock(), response.status_code, response.headers.raw, self._is_whole)
 
     def _failed(self, error: BaseException) -> Answer:
         """The host failed; an error that says nothing of the host is raised."""
-        if not isinstance(error, self._library.failures):
+        library = self._transport.library
+        if not isinstance(error, library.failures):
             raise error
         self.error = error
-        failure = Failure.TIMEOUT if isinstance(error, self._library.timeouts) else Failure.CONNECT
-        return Answer(self._clock(), failure)
+        failure = Failure.TIMEOUT if isinstance(error, library.timeouts) else Failure.CONNECT
+        return Answer(self._transport.clock(), failure)
 
 
 class AsyncHttpxAttempt(_BothAttempts):
-    __slots__ = ()
-
     async def send(self) -> Answer:
-        if self._pools.has_surplus(self._clock()):
+        pools = self._transport.pools
+        if pools.has_surplus(self._transport.clock()):
             await self._close_surplus()
-        self._pool = self._pools.take(self._origin)
+        self._pool = pool = pools.take(self._origin)
         try:
-            self.response = response = await self._pool.transport.handle_async_request(self._request)
+            response = await pool.transport.handle_async_request(self._request)
         except BaseException as error:
             self.give_back()
             return self._failed(error)
-        response.stream = body = self._library.async_body(response.stream, self)
-        answer = self._answer()
-        if is_problem(answer):
+        answer = self._answer(response)
+        if (answer.headers or self._is_whole) and is_body_telling(answer, self._is_whole):
+            self._stream = peeked = _AsyncPeeked(self._stream)
             try:
-                answer.body = await body.peek(PROBLEM_LENGTH_MAX)
+                answer.body = plain(await peeked.peek(PROBLEM_LENGTH_MAX), answer.headers)
             except BaseException as error:
-                await body.aclose()
+                await self.aclose()
                 return self._failed(error)
         return answer
 
     async def discard(self) -> None:
         if self.error is None:
-            await self.response.stream.aclose()
+            await self.aclose()
         self.response = self.error = None
-
-    async def _close_surplus(self) -> None:
-        for transport in self._pools.surplus(self._clock()):
-            with contextlib.suppress(Exception):  # no concern of this request
-                await transport.aclose()
-
-
-class HttpxAttempt(_BothAttempts):
-    __slots__ = ()
-
-    def send(self) -> Answer:
-        if self._pools.has_surplus(self._clock()):
-            self._close_surplus()
-        self._pool = self._pools.take(self._origin)
-        try:
-            self.response = response = self._pool.transport.handle_request(self._request)
-        except BaseException as error:
-            self.give_back()
-            return self._failed(error)
-        response.stream = body = self._library.body(response.stream, self)
-        answer = self._answer()
-        if is_problem(answer):
-            try:
-                answer.body = body.peek(PROBLEM_LENGTH_MAX)
-            except BaseException as error:
-                body.close()
-                return self._failed(error)
-        return answer
-
-    def discard(self) -> None:
-        if self.error is None:
-            self.response.stream.close()
-        self.response = self.error = None
-
-    def _close_surplus(self) -> None:
-        for transport in self._pools.surplus(self._clock()):
-            with contextlib.suppress(Exception):  # no concern of this request
-                transport.close()
-
-
-class AsyncBody:
-    """The library's own body; when it is closed, connection and place are given back."""
-
-    def __init__(self, stream: Any, attempt: AsyncHttpxAttempt) -> None:
-        self._stream = stream
-        self._attempt = attempt
-
-    async def peek(self, length: int) -> bytes:
-        """The first chunks, of `length` bytes or more if there are; they are still to be read."""
-        self._stream = _AsyncPeeked(self._stream)
-        start: bytes = await self._stream.peek(length)
-        return start
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        return aiter(self._stream)
+        body: AsyncIterator[bytes] = self._stream.__aiter__()
+        return body
 
     async def aclose(self) -> None:
         try:
             await self._stream.aclose()
         finally:
-            self._attempt.give_back()
+            self.give_back()
+
+    async def _close_surplus(self) -> None:
+        for transport in self._transport.pools.surplus(self._transport.clock()):
+            with contextlib.suppress(Exception):  # no concern of this request
+                await transport.aclose()
 
 
-class Body:
-    """As `AsyncBody`."""
+class HttpxAttempt(_BothAttempts):
+    """As `AsyncHttpxAttempt`."""
 
-    def __init__(self, stream: Any, attempt: HttpxAttempt) -> None:
-        self._stream = stream
-        self._attempt = attempt
+    def send(self) -> Answer:
+        pools = self._transport.pools
+        if pools.has_surplus(self._transport.clock()):
+            self._close_surplus()
+        self._pool = pool = pools.take(self._origin)
+        try:
+            response = pool.transport.handle_request(self._request)
+        except BaseException as error:
+            self.give_back()
+            return self._failed(error)
+        answer = self._answer(response)
+        if (answer.headers or self._is_whole) and is_body_telling(answer, self._is_whole):
+            self._stream = peeked = _Peeked(self._stream)
+            try:
+                answer.body = plain(peeked.peek(PROBLEM_LENGTH_MAX), answer.headers)
+            except BaseException as error:
+                self.close()
+                return self._failed(error)
+        return answer
 
-    def peek(self, length: int) -> bytes:
-        self._stream = _Peeked(self._stream)
-        start: bytes = self._stream.peek(length)
-        return start
+    def discard(self) -> None:
+        if self.error is None:
+            self.close()
+        self.response = self.error = None
 
     def __iter__(self) -> Iterator[bytes]:
-        return iter(self._stream)
+        body: Iterator[bytes] = self._stream.__iter__()
+        return body
 
     def close(self) -> None:
         try:
             self._stream.close()
         finally:
-            self._attempt.give_back()
+            self.give_back()
+
+    def _close_surplus(self) -> None:
+        for transport in self._transport.pools.surplus(self._transport.clock()):
+            with contextlib.suppress(Exception):  # no concern of this request
+                transport.close()
 
 
 class _AsyncPeeked:

@@ -33,7 +33,7 @@ class InFlightLimit:
     def is_full(self) -> bool:
         return self.count >= int(self.limit)
 
-    def is_next(self, waiter: Waiter) -> bool:
+    def is_next(self, waiter: Waiter | None) -> bool:
         """True for the first in the queue, and for a newcomer when nobody waits."""
         for first in self._waiters:
             return first is waiter
@@ -51,11 +51,12 @@ class InFlightLimit:
             if was_next:
                 self.wake_next()
 
-    def take(self, waiter: Waiter) -> None:
+    def take(self, waiter: Waiter | None) -> None:
         """The slot is taken; the next in the queue may look for itself."""
-        self._waiters.pop(waiter, None)
         self.count += 1
         if self._waiters:
+            if waiter is not None:
+                self._waiters.pop(waiter, None)
             self.wake_next()
 
     def release(self) -> None:

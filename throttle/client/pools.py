@@ -5,7 +5,7 @@ A slot is taken before a pool is, so a pool never makes anybody wait.
 """
 
 from collections.abc import Callable, Iterator
-from threading import Lock
+from threading import RLock
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -35,18 +35,17 @@ class Pools(Generic[T]):
         self._busy: dict[Origin, Pool[T]] = {}
         self._idle: dict[Origin, Pool[T]] = {}  # the longest idle first
         self._idle_until = float("-inf")  # nothing is idle for too long before
-        self._lock = Lock()
+        self._lock = RLock()  # the collector of garbage may give an answer's connection back at any point in here
 
     def __len__(self) -> int:
         return len(self._busy) + len(self._idle)
 
     def take(self, origin: Origin) -> Pool[T]:
         with self._lock:
-            pool = self._busy.get(origin)
-            if pool is None:
-                pool = self._idle.pop(origin, None) or Pool(origin, self._make(origin))
-                self._busy[origin] = pool
+            pool = self._busy.get(origin) or self._idle.get(origin) or Pool(origin, self._make(origin))
             pool.count += 1
+            self._busy[origin] = pool
+            self._idle.pop(origin, None)
             return pool
 
     def give_back(self, pool: Pool[T], now: float) -> None:

@@ -1,7 +1,7 @@
 """What a caller may set: the same keywords for every adapter. Made into a table of hosts here, in one place."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -12,7 +12,7 @@ from throttle.client.host import Politeness
 from throttle.client.host_key import HostKey
 from throttle.client.hosts import Hosts
 from throttle.client.pace import Pace
-from throttle.client.pace_seeking import SeekingPace
+from throttle.client.pace.seeking import SeekingPace
 from throttle.client.remembered.rate_memory import RateMemory, rate_memory
 
 if TYPE_CHECKING:
@@ -103,6 +103,20 @@ def _fleet(shared: "str | RedisFleet | None") -> "RedisFleet | None":
     from throttle.client.fleet.redis_fleet import RedisFleet  # only for those who use it
 
     return RedisFleet(shared)
+
+
+def capped(settings: Settings, in_flight: int) -> Settings:
+    """No host gets more slots than the adapter has connections for: who has a slot should not wait for one."""
+
+    def cap(rates: Rates) -> Rates:
+        return replace(rates, in_flight=min(rates.in_flight, in_flight))
+
+    capped = settings.copy()
+    capped["rates"] = cap(settings.get("rates") or Rates())
+    capped["per_host"] = {
+        name: cap(told) if isinstance(told, Rates) else told for name, told in (settings.get("per_host") or {}).items()
+    }
+    return capped
 
 
 def given_or_new(hosts: Hosts | None, settings: Settings) -> Hosts:

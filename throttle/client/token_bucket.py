@@ -31,7 +31,11 @@ class TokenBucket:
 
     def seconds_until_token(self, now: float) -> float:
         """0 when a token is there; infinity when none will ever come."""
-        self.refill(now)
+        elapsed = now - self.updated
+        self.updated = now
+        if elapsed > 0:  # as `refill`, without the call: every request comes by
+            tokens = self.tokens + elapsed * self.rate
+            self.tokens = tokens if tokens < self.capacity else self.capacity
         missing = 1 - self.tokens
         if missing <= 1e-9:  # after sleeping exactly long enough, floats may leave this much
             return 0.0

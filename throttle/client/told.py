@@ -4,7 +4,8 @@ Every field is hostile: long, binary, repeated. What is malformed tells nothing.
 """
 
 import time
-from collections.abc import Callable, Iterable
+import zlib
+from collections.abc import Callable, Iterable, Mapping
 
 from throttle.client.answer import Answer
 from throttle.rate_limit_fields import quota_told
@@ -29,14 +30,15 @@ _READ = frozenset(
 _PROBLEM = b"application/problem+json"
 # Where a problem says more than the status does (`soft_block`).
 PROBLEM_STATUSES = frozenset({403, 429, 503})
+PLAIN_LENGTH_MAX = 65_536  # of what a compressed start says; a bomb says more
 
 
 def answer_told(
     at: float,
     status: int,
     fields: Iterable[tuple[bytes, bytes]],
-    *,
     is_whole: bool = False,
+    *,
     wall_clock: Callable[[], float] = time.time,
 ) -> Answer:
     """`fields` are raw names and values; `is_whole` when a caller's own rule wants to see all of them."""
@@ -56,6 +58,18 @@ def answer_told(
     return Answer(at, status, retry_after, quota_told(told, wall_clock=now), told)
 
 
-def is_problem(answer: Answer) -> bool:
-    """Its body may tell a block from a limit."""
+def is_body_telling(answer: Answer, is_whole: bool) -> bool:
+    """Its body may tell a block from a limit: a problem's does, and a caller's own rule may look at any error's."""
+    if is_whole:
+        return isinstance(answer.status, int) and answer.status >= 400
     return answer.status in PROBLEM_STATUSES and answer.headers.get("content-type", "").startswith(_PROBLEM.decode())
+
+
+def plain(start: bytes, fields: Mapping[str, str]) -> bytes:
+    """The start of a body as it reads; what is in another coding than gzip or deflate is left as it is."""
+    if fields.get("content-encoding", "").strip().lower() not in ("gzip", "x-gzip", "deflate"):
+        return start
+    try:
+        return zlib.decompressobj(wbits=47).decompress(start, PLAIN_LENGTH_MAX)  # 47: either, told by its first bytes
+    except zlib.error:
+        return start

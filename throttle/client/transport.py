@@ -13,10 +13,10 @@ from throttle.client.driver import drive, drive_async
 from throttle.client.exchange import Refused
 from throttle.client.host import HostStats
 from throttle.client.hosts import Hosts
-from throttle.client.httpx_attempt import AsyncHttpxAttempt, HttpxAttempt, Library
+from throttle.client.httpx_attempt import Library
 from throttle.client.pools import Origin, Pools
 from throttle.client.proxies import EnvironmentProxies
-from throttle.client.settings import SETTINGS, Settings, given_or_new
+from throttle.client.settings import SETTINGS, Settings, capped, given_or_new
 
 POOLS_MAX = 500  # idle ones; each may keep a socket, and a process may have 1,024 by default
 KEEPALIVE_SECONDS = 5.0  # httpx's own
@@ -94,6 +94,8 @@ class BothTransports:
         if transport is not None and inner:
             raise TypeError(f"{', '.join(sorted(inner))}: give these to what `transport` makes, it makes every pool")
         limits = inner.get("limits")
+        if hosts is None and limits is not None and limits.max_connections and not inner.get("http2"):
+            settings = capped(settings, limits.max_connections)
         self.hosts = given_or_new(hosts, settings)
         self._has_own_hosts = hosts is None
         self.clock = clock
@@ -126,7 +128,7 @@ class AsyncTransport(BothTransports):
         if host is None:
             with self.hosts.lock:
                 host = self.hosts.host(origin[1].decode("ascii"), now)
-        attempt = AsyncHttpxAttempt(self.library, self.pools, self.clock, host, origin, request)
+        attempt = self.library.async_attempt(self, host, origin, request)
         is_replayable = place is None and isinstance(request.stream, self.library.replayable)
         try:
             attempt.place = await drive_async(
@@ -154,7 +156,7 @@ class Transport(BothTransports):
         now = self.clock()
         with self.hosts.lock:
             host = self.hosts.host(origin[1].decode("ascii"), now)
-        attempt = HttpxAttempt(self.library, self.pools, self.clock, host, origin, request)
+        attempt = self.library.attempt(self, host, origin, request)
         is_replayable = isinstance(request.stream, self.library.replayable)
         try:
             attempt.place = drive(host, attempt, now, self.clock, method=request.method, is_replayable=is_replayable)

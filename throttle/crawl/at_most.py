@@ -38,10 +38,15 @@ class AtMostPace:
         return rest
 
 
+def interval_of(host: Host) -> float:
+    """Seconds that somebody has asked to leave between two requests to the host; 0 where nobody has."""
+    return host.pace.interval if isinstance(host.pace, AtMostPace) else 0.0
+
+
 def slow_down(host: Host, interval: float, now: float) -> None:
     """From now on at least `interval` seconds between two requests to the host; a longer one stands."""
     pace = host.pace
-    if interval <= 0 or (isinstance(pace, AtMostPace) and pace.interval >= interval):
+    if interval <= 0 or interval_of(host) >= interval:
         return
     inner = pace.inner if isinstance(pace, AtMostPace) else pace
     host.pace = AtMostPace(inner, interval)

@@ -11,7 +11,7 @@ from typing import Any
 from throttle.client.exchange import HostRests
 from throttle.client.host import Host, Place
 from throttle.client.token_bucket import TokenBucket
-from throttle.crawl.at_most import slow_down
+from throttle.crawl.at_most import interval_of, slow_down
 from throttle.crawl.errand import ROBOTS_ID, Errand, Fetched, Hop, TryAgain, no_answer, outcome
 from throttle.crawl.fetch import Fetcher
 from throttle.crawl.frontier import Frontier, Turn
@@ -292,8 +292,9 @@ class Dispatcher:
     def _let_in(self, origin: str) -> None:
         host = self._host_of(origin.partition("://")[2])
         interval = self._origins.rules(origin).interval
-        if interval <= self._options.wait_max:
+        if interval_of(host) < interval <= self._options.wait_max:
             slow_down(host, interval, self._clock())
+            host.bucket.give_back()  # the interval is between pages: reading robots.txt has not begun it
         waiting = self._origins.take_waiting(origin)
         ready, held = self._sorted(host, waiting)
         self.frontier.add(host, ready, held=held - len(waiting))

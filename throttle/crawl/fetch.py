@@ -32,6 +32,19 @@ def client_library() -> str:
     raise NoClientError
 
 
+def idle_connections_max(hosts: int) -> int:
+    """Of so many hosts connections are kept; a quarter of the files that this process may open, as each may keep some.
+
+    With fewer than there are hosts in turn, each request opens a connection.
+    """
+    try:
+        from resource import RLIMIT_NOFILE, getrlimit
+    except ImportError:  # Windows: no such limit on sockets
+        return hosts
+    files, _ = getrlimit(RLIMIT_NOFILE)
+    return hosts if files < 0 else min(hosts, max(1, files // 4))
+
+
 class Fetcher:
     """`wrap` puts something above the throttled transport, such as a cache; what that answers itself costs no place."""
 

@@ -30,7 +30,7 @@ from throttle.client.settings import Rates, Settings, polite_hosts
 from throttle.crawl.at_most import slow_down
 from throttle.crawl.dispatcher import Dispatcher, Extract
 from throttle.crawl.errand import Errand
-from throttle.crawl.fetch import Fetcher
+from throttle.crawl.fetch import Fetcher, idle_connections_max
 from throttle.crawl.holdings import Holding, Holdings
 from throttle.crawl.intake import Intake, chunks
 from throttle.crawl.known_pace import KnownPace
@@ -151,6 +151,7 @@ class CrawlJob:
             body_max=options.body_max,
             wrap=self._wrap,
             clock=self._clock,
+            pools_max=idle_connections_max(options.hosts_max),
         )
         self._recorder = Recorder(self._queue, self._in_thread, self._recorded, self._fail)
         self._dispatcher = Dispatcher(
@@ -315,7 +316,8 @@ class CrawlJob:
             self._begin(self._load([lane.host for lane in hungry]))
         # Which links lead away is known only when all sites are.
         is_ready = self._is_fed or not self.options.follow
-        has_use = is_ready and dispatcher.free_slots > 0 and not dispatcher.frontier.ready
+        # Before the hosts at hand run out: a claim waits in line with what is written, and slots would stand empty.
+        has_use = is_ready and dispatcher.frontier.ready < self.options.concurrency
         if has_use and self._may_claim and not self._is_claiming and len(self._holdings) < self.options.hosts_max:
             self._is_claiming = True
             self._begin(self._claim())

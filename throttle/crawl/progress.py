@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from throttle.client.circuit_breaker import State
 from throttle.client.host import Host
+from throttle.crawl.at_most import interval_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +20,16 @@ class HostProgress:
     """seconds for which nothing is sent"""
     drops: int
     answers: int
+    interval: float = 0.0
+    """seconds between two requests that its robots.txt or the user asks for"""
 
     @classmethod
     def of(cls, host: Host, left: int, now: float) -> "HostProgress":
         stats = host.stats(now)
         rate = stats.rate if not stats.p50 else min(stats.rate, stats.in_flight_max / stats.p50)
         rest = host.rest_left(now) if stats.resting is not State.CLOSED else 0.0
-        return cls(host, host.name, left, rate, stats.in_flight, rest, stats.drops, sum(stats.statuses.values()))
+        answers = sum(stats.statuses.values())
+        return cls(host, host.name, left, rate, stats.in_flight, rest, stats.drops, answers, interval_of(host))
 
     @property
     def seconds(self) -> float:
@@ -43,7 +47,7 @@ class Progress:
     eta: float | None
     """seconds; None while nothing is known"""
     held_up_by: str
-    """the host that needs longest, if it and not the throughput decides"""
+    """the host that needs longest, if it and not the throughput decides; and what makes it so slow, if it was told"""
     is_reading: bool
     """URLs are still being read"""
     hosts: list[HostProgress] = field(default_factory=list)
@@ -73,7 +77,11 @@ def progress(
         rate=rate,
         in_flight=in_flight,
         eta=eta,
-        held_up_by=ordered[0].name if is_held_up else "",
+        held_up_by=_who(ordered[0]) if is_held_up else "",
         is_reading=is_reading,
         hosts=ordered,
     )
+
+
+def _who(host: HostProgress) -> str:
+    return f"{host.name}, a request each {host.interval:g} s" if host.interval else host.name

@@ -145,6 +145,8 @@ def _site_in_sentences(settings: Settings) -> Iterator[str]:
         dns = ["reverse DNS"] if settings.reverse_dns else []
         nothing = "nothing: name crawler_ranges, or allow reverse_dns"
         yield f"Crawlers are verified by {_listed([*lists, *dns]) or nothing}."
+    elif settings.crawler_ranges:
+        yield "No crawler is verified, and crawler_ranges not looked at: no limits have verify_crawlers."
     if any(asks_for_networks(limits) for limits in (settings.limits, *(one.limits for one in settings.path_limits))):
         (narrow, narrow6), (wide, wide6) = settings.network_prefixes, settings.wide_network_prefixes
         yield f"A network is a /{narrow} of IPv4 and a /{narrow6} of IPv6; a wider one a /{wide} and a /{wide6}."

@@ -69,9 +69,10 @@ def _judge_browser_string(text: str, platform: str, rest: str, table: Table) -> 
         return _CRAWLER_WORD
     if _has(("compatible;", "like gecko;", "like gecko,"), rest) and say.COMMENT.search(rest):
         return _ROBOT_COMMENT
-    if _has(say.BOT_WORDS_IN_BROWSERS, rest):
+    is_in_app = _is_web_view(platform, rest)  # behind it stands the app's name: «PriceChecker», «booking.app»
+    if not is_in_app and _has(say.BOT_WORDS_IN_BROWSERS, rest):
         return _BOT_WORD
-    if _has_address(text, words, rest):
+    if _has_address(text, words, rest, is_in_app=is_in_app):
         return _ROBOT_COMMENT
     if say.ODD_CHARACTERS.search(rest) or (not text.isascii() and say.LOOK_ALIKE.search(text)):
         return _ODD
@@ -109,7 +110,7 @@ def _judge_other_string(text: str, table: Table) -> Agent:
     if _has_crawler_word(text, names):
         is_podcast = any(word.startswith("pod") and word.endswith("bot") for word in words)
         return _BOT_WORD if is_podcast else _CRAWLER_WORD
-    if "(compatible;" in text and not _has(("msie ", "http/", "winhttp"), text):
+    if "(compatible;" in text and not _has(("msie ", "http/", "winhttp", "compatible;)"), text):
         return _ROBOT_COMMENT
     return _CRAWLER_WORD if _has(say.CRAWLER_WORDS_ELSEWHERE, names) else _NO_BROWSER
 
@@ -124,16 +125,25 @@ def _has(words: tuple[str, ...], text: str) -> bool:
 def _has_crawler_word(text: str, names: str) -> bool:
     if _has(say.CRAWLER_WORDS, names):
         return True
-    if "google" in names and ("google-" in text or "-google" in text):
-        return True
+    if "google" in names and ("google-" in text or "-google" in text) and "client" not in names:
+        return True  # Google's libraries call themselves clients
     return "-user/" in text or (_has(("bot", "b0t"), text) and say.BOT.search(text) is not None)
 
 
-def _has_address(text: str, words: list[str], rest: str) -> bool:
+def _is_web_view(platform: str, rest: str) -> bool:
+    """An app on a phone shows a page. Few robots drive one."""
+    if platform.startswith(("iphone", "ipad", "ipod")):
+        return "mobile/" in rest and "safari/" not in rest
+    return platform.endswith("; wv")
+
+
+def _has_address(text: str, words: list[str], rest: str, *, is_in_app: bool) -> bool:
     if "translate.google" in rest:  # a person reads a translation
         return False
     if _has(("http", "(at)"), rest) or ("@" in rest and say.MAIL.search(rest)):
         return True
+    if is_in_app:
+        return "www." in rest
     if "www." not in rest and (say.TOP_LEVEL.isdisjoint(words) or not say.DOMAIN.search(rest)):
         return False
     return say.MODERN.search(text) is not None

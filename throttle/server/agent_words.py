@@ -37,7 +37,9 @@ SUSPICIOUS_IN_A_MODEL = _words("bot crawl spider slurp google facebook http www.
 
 ENGINES = (
     *_words("applewebkit gecko trident/ firefox/ khtml presto/ opera goanna/ ucbrowser ucweb netfront navigator/"),
-    *_words("netscape webtv playstation nintendo avantgo dillo ibrowse icab netpositive netsurf omniweb"),
+    *_words(
+        "netscape webtv playstation nintendo avantgo dillo ibrowse icab netpositive netsurf omniweb ladybird/ servo/"
+    ),
     "msie ",
 )
 COMPATIBLE_BROWSER = re.compile(
@@ -60,7 +62,8 @@ BOT_WORDS = _words(
     """
     monitor uptime pinger pingdom synthetic healthcheck watchdog webhook lighthouse pagespeed
     headless phantomjs slimerjs selenium playwright puppeteer webdriver electron wkhtml
-    cfnetwork okhttp python libwww curl newswire quiterss
+    webpagetest jsdom htmlunit cypress cutycapt
+    cfnetwork okhttp python libwww curl newswire quiterss rssguard
     """
 )
 BOT_WORDS_IN_BROWSERS = _words(
@@ -91,8 +94,9 @@ COMMENT = re.compile(r"compatible; ?[a-z)]|khtml, like gecko[;,](?! ?safari)")
 ODD_CHARACTERS = re.compile(r"[<`\\]|\$\{|'(?![a-z])|\">")
 """What attacks write behind a browser's products."""
 
-LOOK_ALIKE = re.compile(r"[a-z][\xee-\xf1][\x80-\xbf]|[\xee-\xf1][\x80-\xbf]+[a-z]")
-"""A Greek, Cyrillic or fullwidth letter in a word of Latin ones: UTF-8 read as latin-1, in lower case."""
+_STRANGE_LETTER = r"(?!\xf0\x9f[\x80-\xbf]{2})[\xee-\xf1][\x80-\xbf]"
+LOOK_ALIKE = re.compile(rf"[a-z]{_STRANGE_LETTER}|{_STRANGE_LETTER}[\x80-\xbf]*[a-z]")
+"""A Greek, Cyrillic or fullwidth letter in a word of Latin ones: UTF-8 read as latin-1, in lower case. Not an emoji."""
 
 TOP_LEVEL = frozenset(_words("com net org io ai eu fr de info tech app dev party edu ru co"))
 DOMAIN = re.compile(r"(?<![\w/.@\-])(?:[a-z0-9\-]+\.)+(?:" + "|".join(sorted(TOP_LEVEL)) + r")(?![\w.\-])")

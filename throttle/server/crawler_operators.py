@@ -88,10 +88,10 @@ OPERATORS = (
     Operator("Mojeek", ("mojeekbot",), lists=("mojeekbot",)),
     Operator(
         "Yandex",
-        ("yandex.com/bots", "yandexadditional", "yandexadditionalbot", "yandexrenderresourcesbot"),
+        ("yandexbot", "yandex.com/bots", "yandexadditional", "yandexadditionalbot", "yandexrenderresourcesbot"),
         ("*.yandex.ru", "*.yandex.net", "*.yandex.com"),
     ),
-    Operator("Pinterest", ("pinterest.com/bot",), ("*.pinterest.com", "*.pinterestcrawler.com")),
+    Operator("Pinterest", ("pinterestbot", "pinterest.com/bot"), ("*.pinterest.com", "*.pinterestcrawler.com")),
     Operator("Petal", ("petalbot",), ("*.petalsearch.com", "*.aspiegel.com")),
     Operator("Seznam", ("seznambot",), ("*.seznam.cz",)),
     Operator("Naver", ("yeti",), ("*.naver.com",)),

@@ -24,9 +24,10 @@ class Finding(Enum):
     """it says that it is a browser, and sends nothing that only browsers think of"""
 
 
-_CHROMIUM = re.compile(rb" Chrome/(\d{1,4})\.")
-_FIREFOX = re.compile(rb" Firefox/(\d{1,4})\.")
-_SAFARI = re.compile(rb" Version/(\d{1,4})\.(\d{1,3})[. ].{0,40}Safari/")
+# In any case, since such an agent is classified as a browser in any case.
+_CHROMIUM = re.compile(rb" Chrome/(\d{1,4})\.", re.IGNORECASE)
+_FIREFOX = re.compile(rb" Firefox/(\d{1,4})\.", re.IGNORECASE)
+_SAFARI = re.compile(rb" Version/(\d{1,4})\.(\d{1,3})[. ].{0,40}Safari/", re.IGNORECASE)
 _FETCHED_FOR_IT = (b"; wv)", b"UCBrowser", b"Puffin", b"Opera Mini", b"OPR/mini")
 """Web views, whose app may fetch by itself under the view's agent; browsers whose maker's servers fetch for them."""
 

@@ -23,6 +23,8 @@ FILES = 1000
 
 _Seen = tuple[int, int, int]
 """a file's modification time, size and inode"""
+UNSEEN: _Seen = (0, 0, 0)
+"""of a file that is there, and more can't be told"""
 
 
 class Listed(NamedTuple):
@@ -86,9 +88,8 @@ class RangeFiles:
         try:
             with os.scandir(self.directory) as entries:
                 for _, entry in zip(range(FILES), entries, strict=False):
-                    if _list_name(entry.name) in LISTS and entry.is_file():
-                        status = entry.stat()
-                        found[entry.name] = (status.st_mtime_ns, status.st_size, status.st_ino)
+                    if _list_name(entry.name) in LISTS and (state := _state(entry)) is not None:
+                        found[entry.name] = state
         except OSError as error:
             if not self._is_missed:
                 self._is_missed = True
@@ -110,7 +111,8 @@ class RangeFiles:
             logger.error("%s: %s; what was read before stays in force", self.directory / name, reason)
             return False
         is_new = self._ranges.get(name) != ranges
-        self._ranges[name], self._written[name] = ranges, state[0] / 1e9
+        # A time to come, as a wrong clock leaves it, would make the list one that never grows old.
+        self._ranges[name], self._written[name] = ranges, min(state[0] / 1e9, self._wall_clock())
         return is_new
 
     def _note_stale(self) -> bool:
@@ -140,6 +142,19 @@ class RangeFiles:
                 ranges = AddressRanges(one for name in names for one in self._ranges[name])
                 merged[operator.name] = Listed(ranges, fresh.issuperset(operator.lists))
         return merged
+
+
+def _state(entry: os.DirEntry[str]) -> _Seen | None:
+    """None for what is no file. One list that can't be looked at must not take the others away, so it has a state."""
+    try:
+        if not entry.is_file():
+            return None
+        status = entry.stat()
+    except FileNotFoundError:
+        return None
+    except OSError:  # a link in a circle, or into a closed directory: reading it will say what is wrong
+        return UNSEEN
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _list_name(file_name: str) -> str:

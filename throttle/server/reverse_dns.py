@@ -7,9 +7,10 @@ operator's, and resolve back. No name is looked up but an operator's, so nobody 
 import asyncio
 import re
 import socket
-from collections import deque
+import threading
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Protocol
 
 from throttle.server.address import packed_address
@@ -17,7 +18,12 @@ from throttle.server.crawler_operators import Operator
 from throttle.server.evidence import Finding
 
 WORKERS = 4
+THREADS = 16
+"""of the system's resolver; more than workers, who go on when they have given up a question that hangs"""
 QUEUED = 256
+QUEUED_OF_A_NETWORK = 8
+"""questions that wait about one /24 of IPv4 or /48 of IPv6: who has one could ask about a new address with each hit,
+and keep out the questions about others"""
 SECONDS = 2.0
 """for both look-ups of one address, together"""
 REST = 0.02
@@ -37,13 +43,14 @@ class Resolver(Protocol):
 
 
 class SystemResolver:
-    """The machine's own resolver, in threads of its own: a resolver that hangs must not hold up anybody else."""
+    """The machine's own resolver, in threads of its own: one that hangs holds up nobody else, nor the process's end.
+
+    (So no pool: Python waits for the threads of one as it ends, and an address's zone may be such that its name takes
+    half a minute not to come.)
+    """
 
     def __init__(self) -> None:
-        self._threads = self._new_threads()
-
-    def _new_threads(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(WORKERS, thread_name_prefix="throttle-dns")  # started when there is a question
+        self._free = threading.BoundedSemaphore(THREADS)
 
     async def names(self, address: str) -> Sequence[str]:
         return await self._asked(_names, address)
@@ -52,12 +59,35 @@ class SystemResolver:
         return await self._asked(_addresses, name)
 
     async def _asked(self, question: Callable[[str], list[str]], text: str) -> list[str]:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, question, text)
+        if not self._free.acquire(blocking=False):
+            raise OSError(f"{THREADS} questions still wait for an answer")
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[list[str]] = loop.create_future()
 
-    def close(self) -> None:
-        """Wait for no answer. It may be asked again: a site may be started anew."""
-        threads, self._threads = self._threads, self._new_threads()
-        threads.shutdown(wait=False, cancel_futures=True)
+        def ask() -> None:
+            try:
+                found: list[str] | Exception = question(text)
+            except Exception as error:
+                found = error
+            self._free.release()
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
+                loop.call_soon_threadsafe(_settle, answer, found)
+
+        try:
+            threading.Thread(target=ask, name="throttle-dns", daemon=True).start()
+        except RuntimeError as error:  # the machine has no thread to give
+            self._free.release()
+            raise OSError(str(error)) from error
+        return await answer
+
+
+def _settle(answer: asyncio.Future[list[str]], found: list[str] | Exception) -> None:
+    if answer.done():  # given up
+        return
+    if isinstance(found, Exception):
+        answer.set_exception(found)
+    else:
+        answer.set_result(found)
 
 
 _NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
@@ -110,6 +140,11 @@ async def confirmed(resolver: Resolver, operator: Operator, address: str) -> boo
     return False if names else None
 
 
+def _network(address: str) -> bytes:
+    packed = packed_address(address) or b""
+    return packed[:3] if len(packed) == 4 else packed[:6]
+
+
 class ReverseDns:
     """Questions wait in a short queue, and few are asked at a time; `answered` is told each answer.
 
@@ -140,10 +175,11 @@ class ReverseDns:
     def _start_over(self) -> None:
         self._queue: deque[tuple[Operator, str]] = deque()
         self._waiting: set[tuple[str, str]] = set()
+        self._of_network: Counter[bytes] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def ask(self, operator: Operator, address: str) -> bool:
-        """Queue a question, unless it is queued already; False where the queue is full. Returns at once."""
+        """Queue a question, unless it is queued already; False where there is no room for it. Returns at once."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -154,8 +190,10 @@ class ReverseDns:
         key = (operator.name, address)
         if key in self._waiting:
             return True
-        if len(self._queue) >= self._queued:
+        network = _network(address)
+        if len(self._queue) >= self._queued or self._of_network[network] >= QUEUED_OF_A_NETWORK:
             return False
+        self._of_network[network] += 1
         self._waiting.add(key)
         self._queue.append((operator, address))
         if len(self._tasks) < self._workers:
@@ -170,6 +208,7 @@ class ReverseDns:
     async def _work(self) -> None:
         while self._queue:
             operator, address = self._queue.popleft()
+            self._of_network -= Counter((_network(address),))  # which drops those of which none is left
             finding = await self._finding(operator, address)
             self._waiting.discard((operator.name, address))
             self._answered(operator, address, finding)

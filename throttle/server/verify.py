@@ -14,7 +14,7 @@ from throttle.server.address import Networks, packed_address
 from throttle.server.crawler_operators import OPERATORS, Operator
 from throttle.server.evidence import Finding
 from throttle.server.range_files import STALE_DAYS, RangeFiles
-from throttle.server.reverse_dns import Resolver, ReverseDns, SystemResolver
+from throttle.server.reverse_dns import Resolver, ReverseDns
 
 logger = logging.getLogger("throttle.verify")
 
@@ -51,7 +51,6 @@ class Verifier:
         operators = tuple(operators)
         self._by_agent = {agent.lower(): operator for operator in operators for agent in operator.agents}
         self._clock = clock
-        self._resolver = resolver
         self._dns = None if resolver is None else ReverseDns(resolver, self._remember)
         self._files = None if directory is None else RangeFiles(directory, operators, stale_days=stale_days)
         self._looking: threading.Thread | None = None
@@ -133,5 +132,3 @@ class Verifier:
         """The site is shutting down."""
         if self._dns is not None:
             self._dns.close()
-        if isinstance(self._resolver, SystemResolver):
-            self._resolver.close()

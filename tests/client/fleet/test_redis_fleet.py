@@ -16,7 +16,7 @@ from tests import servers
 from throttle.client import AsyncThrottledTransport, ThrottledTransport
 from throttle.client.fleet.call import news_from, reply_from
 from throttle.client.fleet.redis_fleet import RedisFleet
-from throttle.client.pace_aimd import AimdPace
+from throttle.client.pace.aimd import AimdPace
 from throttle.client.settings import Rates
 
 PATIENCE = 10.0

@@ -3,13 +3,15 @@
 from collections import deque
 from itertools import pairwise
 
-from throttle.client.bucket_fit import Epoch
+from throttle.client.pace.bucket_fit import Epoch
 
 # A new piece begins where the pace changes by much, or by a little since a share of all was sent; and after a larger
 # share in any case. Pieces of a pace that differs by less than SAME are one.
 MUCH, LITTLE, SOME_SENT, MORE_SENT, SAME = 0.05, 0.015, 0.06, 0.125, 0.01
 # Requests that may be in flight when a refusal is read, and be told from those before it.
 RECENT = 256
+# Points kept. A host that is asked more slowly than its pace adds two with each request, for months.
+POINTS_MAX = 400
 
 
 class SendLog:
@@ -33,6 +35,8 @@ class SendLog:
         if is_late and self.sent:  # nothing was wanted for a while
             self._points.append((self.last, self.sent))
             self._points.append((now, self.sent))
+            if len(self._points) > POINTS_MAX:
+                del self._points[1 : POINTS_MAX // 2 : 2]  # the older, the coarser; their sums stay true
         self.sent += 1
         self.last = now
         self._recent.append(now)

@@ -101,7 +101,7 @@ class LatencyLimit:
         self._floor += (latency - self._floor) / answers
 
     def _judge(self, now: float, mean: float) -> None:
-        if not self._floor_answers:
+        if not self._floor_answers or mean <= 0.0:  # a coarse clock sees no time pass
             return
         in_use = self.limit * min(1.0, self._floor / mean)
         best = max(HEADROOM * in_use, in_use + 1)
