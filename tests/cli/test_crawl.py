@@ -22,6 +22,7 @@ from throttle.client.settings import Rates
 from throttle.crawl import HostOptions
 
 ME = ("--contact", "tests@example.org")
+TREE = Path(__file__).parents[2]
 
 
 class Ended(NamedTuple):
@@ -41,7 +42,7 @@ async def started(folder: Path, *arguments: str | Path) -> asyncio.subprocess.Pr
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         cwd=folder,
-        env={"XDG_CACHE_HOME": str(folder / "cache"), "PATH": ""},
+        env={"XDG_CACHE_HOME": str(folder / "cache"), "PATH": "", "PYTHONPATH": str(TREE)},
     )
 
 
@@ -166,6 +167,16 @@ async def test_a_full_disk_under_the_output_is_told_and_the_same_command_writes_
 
 
 @on_a_site
+async def test_control_characters_that_a_site_sends_reach_no_output(folder: Path, site: Site) -> None:
+    site.pages["/evil"] = answer(404, kind="text/\x1b]0;evil\x07\x9b31m")
+    for name in ("out.csv", "out.sqlite"):
+        await crawl(folder, site.url("/evil"), *ME, "-o", name)
+        written = (folder / name).read_bytes()
+        assert b"\\x1b]0;evil\\x07\\x9b31m" in written
+        assert not {b"\x1b]", b"\xc2\x9b"} & {written[at : at + 2] for at in range(len(written))}
+
+
+@on_a_site
 async def test_control_characters_reach_no_terminal(folder: Path, site: Site) -> None:
     ended = await crawl(folder, "-", *ME, typed="http://a/\x1b[2J\x9b\u202e".encode())
     assert "\x1b" not in ended.out + ended.err
@@ -215,6 +226,90 @@ async def test_ctrl_c_twice_ends_at_once(folder: Path, site: Site) -> None:
 
 
 @on_a_site
+async def test_ctrl_c_ends_while_the_list_on_standard_input_is_still_open(folder: Path, site: Site) -> None:
+    process = await started(folder, "-", site.url("/x"), *ME)
+    assert process.stderr is not None
+    assert process.stdin is not None
+    process.stdin.write(f"{site.url('/y')}\n".encode())
+    line = b""
+    while b" done" not in line:  # it runs, and waits for more
+        line = await process.stderr.readline()
+        assert line, "ended by itself"
+    process.send_signal(signal.SIGINT)
+    err = (await process.stderr.read()).decode()
+    assert await process.wait() == 130, err
+    assert "Fatal" not in err
+    assert "of what was read, and not all was" in err
+
+
+@on_a_site
+async def test_a_second_process_does_not_write_into_the_output_of_the_first(folder: Path, site: Site) -> None:
+    is_asked = asyncio.Event()
+
+    async def waits(asked: Asked, writer: Writer) -> None:
+        is_asked.set()
+        await asyncio.sleep(50)
+
+    site.pages["/waits"] = waits
+    command = (site.url("/x"), site.url("/waits", host=2), *ME, "-o", "out.jsonl")
+    first = await started(folder, *command)
+    await is_asked.wait()
+    second = await crawl(folder, *command)
+    assert second.code == 1
+    assert "out.jsonl: another process writes it" in second.err
+    first.send_signal(signal.SIGINT)
+    first.send_signal(signal.SIGINT)
+    await first.communicate()
+    assert set(results((folder / "out.jsonl").read_text())) == {site.url("/x")}
+
+
+@on_a_site
+async def test_what_another_process_has_done_is_said(folder: Path, site: Site) -> None:
+    is_asked, may_go = asyncio.Event(), asyncio.Event()
+
+    async def waits(asked: Asked, writer: Writer) -> None:
+        is_asked.set()
+        await may_go.wait()
+        answer()(asked, writer)
+
+    site.pages["/waits"] = waits
+    command = (site.url("/waits"), *ME)
+    first = await started(folder, *command)
+    await is_asked.wait()
+    second = await started(folder, *command)
+    assert second.stderr is not None
+    assert b"0 of 1 done" in await second.stderr.readline()
+    may_go.set()
+    out, err = await second.communicate()
+    assert out == b""
+    assert b"1 more were done by another process" in err
+    assert len(results((await first.communicate())[0].decode())) == 1
+
+
+@on_a_site
+async def test_a_job_that_was_begun_with_other_options_is_not_taken_for_done(folder: Path, site: Site) -> None:
+    site.pages["/"] = html("/a")
+    command = (site.url("/"), *ME, "--job", "job.sqlite")
+    await crawl(folder, *command)
+    ended = await crawl(folder, *command, "--follow", "1")
+    assert ended.code == 1
+    assert "the job was begun otherwise (follow was 0, now 1)" in ended.err
+    assert set(results((await crawl(folder, *command, "--follow", "1", "--fresh")).out)) == {
+        site.url("/"),
+        site.url("/a"),
+    }
+
+
+@on_a_site
+async def test_a_place_that_cannot_keep_the_job_is_told(folder: Path, site: Site) -> None:
+    (folder / "cache").write_text("a file where a folder should be")
+    ended = await crawl(folder, site.url("/"), *ME)
+    assert ended.code == 1
+    assert "say with --job FILE where the job is kept" in ended.err
+    assert site.log == []
+
+
+@on_a_site
 async def test_at_the_deadline_it_says_what_is_left(folder: Path, site: Site) -> None:
     (folder / "list").write_text("\n".join(site.url(f"/{number}") for number in range(100)))
     ended = await crawl(folder, "list", *ME, "--deadline", "1")
@@ -243,6 +338,9 @@ async def test_a_finished_job_that_was_given_a_place_tells_its_results_again_unt
         ([], "nothing to crawl"),
         (["http://127.0.0.1/"], "an e-mail address or a URL; it is missing"),
         (["nowhere.txt", *ME], "nowhere.txt: no such file"),
+        ([".", *ME], ".: a directory; name a file"),
+        (["--sitemap", "nowhere.xml", *ME], "nowhere.xml: no such file"),
+        (["--sitemap", ".", *ME], ".: a directory; name a file"),
         (["http://a/", *ME, "-o", "out.xls"], "must end with one of"),
         (["http://a/", *ME, "-o", "no/such/out.csv"], "there is no folder no/such"),
         (["http://a/", *ME, "--plot", "p.gif"], "must end with .png or .html"),

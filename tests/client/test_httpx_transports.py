@@ -278,6 +278,9 @@ def test_the_environment_is_not_asked_for_a_proxy_when_told_so(
         ({"retries": 3}, "unknown: retries"),
         ({"transport": object, "http2": True}, "http2: give these"),
         ({"hosts": polite_hosts(), "rates": Rates()}, "rates: set these where"),
+        ({"rates": 5}, r"5 tells no pace: write Rates\(most=5\)"),
+        ({"per_host": {"a.example": 5}}, "5 tells no pace"),
+        ({"memory": 3}, "memory= is a path"),
     ],
 )
 def test_what_cannot_be_meant_is_told_at_once(throttle_for: Any, settings: dict[str, Any], said: str) -> None:

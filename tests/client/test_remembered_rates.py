@@ -338,3 +338,12 @@ def test_postgres_that_does_not_answer_is_told_without_its_password() -> None:
         table.read(0.0, 1)
     assert "postgresql://127.0.0.1/rates" in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+def test_a_memory_of_an_unknown_kind_is_told_and_makes_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"memory= knows postgresql://\.\.\. and paths of files, not mysql://"):
+        rate_memory("mysql://x/y")
+    assert not list(tmp_path.iterdir())

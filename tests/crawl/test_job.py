@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import os
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -459,6 +460,50 @@ async def test_what_is_made_of_a_page_comes_with_its_result_and_stays(tmp_path: 
             "RuntimeError: cannot read this",
         )
         assert (await crawl(urls, job=tmp_path / "job"))[urls[0]].data == {"words": "grüße"}
+
+
+@crawling
+async def test_what_extract_gives_and_cannot_be_written_down_is_told_of_that_page_alone() -> None:
+    def strange(page: Page) -> Any:
+        if page.url.endswith("/set"):
+            return {1}
+        if page.url.endswith("/raises"):
+            raise ValueError("\ud800\x1b[2J")
+        return 1
+
+    async with serving() as site:
+        urls = [site.url(path) for path in ("/set", "/raises", "/fine")]
+        results = await crawl(urls, extract=strange)
+        assert [results[url].problem for url in urls] == [Problem.EXTRACT, Problem.EXTRACT, None]
+        assert results[urls[1]].detail == "ValueError: \\ud800\\x1b[2J"
+
+
+@crawling
+async def test_misuse_is_told() -> None:
+    job = CrawlJob([], contact=ME)
+    for use in (job.stop, aiter(job).__anext__):
+        with pytest.raises(RuntimeError, match="works in its block only"):
+            await (use() or asyncio.sleep(0))
+    async with job:
+        pass
+    with pytest.raises(RuntimeError, match="entered once"):
+        await job.__aenter__()
+    for wrong in (None, b"http://a/", 3):
+        with pytest.raises(TypeError, match="urls must be texts, and"):
+            await crawl([wrong])
+
+
+@crawling
+async def test_a_job_that_is_cancelled_while_it_opens_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    opening = asyncio.create_task(CrawlJob([], contact=ME).__aenter__())
+    await asyncio.sleep(0)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert os.listdir(tmp_path) == []
 
 
 @crawling

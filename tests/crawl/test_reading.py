@@ -46,6 +46,8 @@ PARTS = [
     ":80",
     ":443",
     ":8000",
+    ":59999",
+    ":65536",
     "/",
     "?",
     "xn--",
@@ -60,6 +62,11 @@ PARTS = [
 def test_the_short_way_of_reading_a_url_agrees_with_the_long_one(rest: str, start: str) -> None:
     if _PLAIN.match(start + rest):
         assert web_url(start + rest) == _web_url(start + rest, None)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.3.4:44663/page", "https://a.example:8443/?q=1", "http://a.example/"])
+def test_a_plain_url_is_read_the_short_way(url: str) -> None:
+    assert _PLAIN.match(url)
 
 
 def test_a_url_that_is_read_again_is_the_same() -> None:

@@ -21,7 +21,7 @@ from throttle.cli.crawl_screen import CrawlScreen, duration
 from throttle.cli.crawl_settings import UsageError, options_from
 from throttle.crawl import CrawlJob, NoContactError, QueueError, Result
 from throttle.crawl.fetch import NoClientError, client_library
-from throttle.crawl.output import csv_lines, json_lines
+from throttle.crawl.output import BusyError, alone_in, csv_lines, json_lines
 from throttle.crawl.queue.sqlite import remove
 from throttle.crawl.report import plot_page, plots, report
 from throttle.crawl.sources import Sitemaps, is_url, lines_of
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (UsageError, NoContactError) as error:
         print(f"throttle crawl: {error}", file=sys.stderr)
         return WRONG_USAGE
-    except (QueueError, ListError, NoClientError, NoPillowError) as error:
+    except (QueueError, ListError, BusyError, NoClientError, NoPillowError) as error:
         raise CommandError(str(error)) from None
     except BrokenPipeError:
         raise
@@ -162,7 +162,7 @@ class _Crawl:
         with contextlib.ExitStack() as stack:
             stream = sys.stdout
             if output is not None:
-                stream = stack.enter_context(output.open("w", encoding="utf-8", newline=""))
+                stream = stack.enter_context(alone_in(output))
             write = csv_lines(stream) if output is not None and output.suffix == ".csv" else json_lines(stream)
             flushed = time.monotonic()
 
@@ -210,6 +210,8 @@ class _Crawl:
                 "is_finished": job.is_finished,
                 "stopped_by": job.stopped_by,
                 "left": job.total - job.done,
+                "is_read": not job.progress().is_reading,
+                "done_elsewhere": job.done - self._tally.urls,
                 "lines": job.lines,
                 "lines_known": job.known,
                 "seconds": seconds,
@@ -227,7 +229,8 @@ class _Crawl:
     def _sentences(self, job: CrawlJob, seconds: float) -> list[str]:
         tally = self._tally
         fine = tally.urls - tally.broken - tally.disallowed
-        told = [f"{tally.urls:,} URLs in {duration(seconds)}: {fine:,} fine, {tally.broken:,} broken"]
+        urls = "1 URL" if tally.urls == 1 else f"{tally.urls:,} URLs"
+        told = [f"{urls} in {duration(seconds)}: {fine:,} fine, {tally.broken:,} broken"]
         told[0] += f", {tally.disallowed:,} disallowed by robots.txt" if tally.disallowed else ""
         told[0] += f"; {job.known:,} lines said again what was known" if job.known and not tally.earlier else ""
         kinds = [f"{count:,} × {status}" for status, count in sorted(tally.statuses.items())]
@@ -235,11 +238,15 @@ class _Crawl:
         told += [", ".join(kinds)] if kinds else []
         if tally.earlier:
             told.append(f"{tally.earlier:,} of them by an earlier run")
+        if elsewhere := job.done - tally.urls:
+            told.append(f"{elsewhere:,} more were done by another process: its output has them, or -o FILE.sqlite")
         if not job.is_finished:
             why = {"deadline": "the deadline has come", "stop": "stopped"}.get(job.stopped_by or "", "stopped")
             again = "the same command goes on" if self._path is not None else "--job FILE would have kept the job"
             left = job.total - job.done
-            told.append(f"{why}: {left:,} {'URL is' if left == 1 else 'URLs are'} left; {again}")
+            kept = f"{left:,} {'URL is' if left == 1 else 'URLs are'} left"
+            unread = " of what was read, and not all was" if job.progress().is_reading else ""
+            told.append(f"{why}: {kept}{unread}; {again}")
         return told
 
     def _write_pages(self, job: CrawlJob, sentences: list[str]) -> None:
@@ -257,13 +264,23 @@ def _is_sqlite(path: Path | None) -> bool:
     return path is not None and path.suffix in SQLITE
 
 
+def _check_readable(source: str) -> None:
+    if not Path(source).exists():
+        raise UsageError(f"{source}: no such file (a URL begins with https://)")
+    if Path(source).is_dir():
+        raise UsageError(f"{source}: a directory; name a file")
+
+
 def _check(arguments: argparse.Namespace) -> None:
     """What would else be found out after an hour's work."""
     if not (arguments.sources or arguments.sitemap or arguments.job):
         raise UsageError("nothing to crawl: name a URL, a file, - for standard input, or --sitemap")
     for source in arguments.sources:
-        if source != "-" and not is_url(source) and not Path(source).exists():
-            raise UsageError(f"{source}: no such file (a URL begins with https://)")
+        if source != "-" and not is_url(source):
+            _check_readable(source)
+    for source in arguments.sitemap:
+        if not is_url(source):
+            _check_readable(source)
     output, kinds = arguments.output, (".jsonl", ".ndjson", ".csv", *SQLITE)
     if output is not None and output.suffix not in kinds:
         raise UsageError(f"-o {output}: its name must end with one of {', '.join(kinds)}")

@@ -7,14 +7,13 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from throttle.cli import CommandError
 from throttle.crawl import CrawlOptions
-
-# What decides which URLs a job has and what is asked of them; the rest may change from run to run.
-DECIDING = ("method", "follow", "external", "robots")
+from throttle.crawl.kind import DECIDING
 
 
 def default_job(arguments: argparse.Namespace, options: CrawlOptions) -> Path:
-    """A list that was changed is another job."""
+    """A list that was changed is another job. Raises CommandError where nothing can be kept."""
     parts = [f"{name}={asdict(options)[name]}" for name in DECIDING]
     for source in (*arguments.sources, *arguments.sitemap):
         path = Path(source)
@@ -25,7 +24,10 @@ def default_job(arguments: argparse.Namespace, options: CrawlOptions) -> Path:
             parts.append(source)
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     folder = _cache() / "throttle" / "crawl"
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"{folder}: {error.strerror}; say with --job FILE where the job is kept") from None
     return folder / f"{digest}.sqlite"
 
 

@@ -78,6 +78,9 @@ def polite_hosts(**settings: Unpack[Settings]) -> Hosts:
     random = settings.get("random") or Random()
     seek = settings.get("pace") or partial(_seeking, random)
     per_host = settings.get("per_host") or {}
+    for told in (settings.get("rates"), *per_host.values()):
+        if not (told is None or isinstance(told, Rates) or callable(told)):
+            raise TypeError(f"{told!r:.80} tells no pace: write Rates(most=5)")
     shared, memory = _fleet(settings.get("shared")), rate_memory(settings.get("memory"))
     return Hosts(
         partial(seek, settings.get("rates") or Rates()),

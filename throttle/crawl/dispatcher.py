@@ -5,6 +5,7 @@ Redirects and retries go back to the frontier, under the host they lead to: no t
 
 import asyncio
 import inspect
+import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from throttle.crawl.page import Page
 from throttle.crawl.queue import RobotsText
 from throttle.crawl.result import Problem, Result
 from throttle.crawl.robots import LENGTH_MAX, Memory
+from throttle.crawl.url_list import printable
 from throttle.crawl.web_url import WebUrl
 
 FAILING_MAX = 10_000  # hosts; the oldest of more is taken for new when it fails again
@@ -234,9 +236,11 @@ class Dispatcher:
         if self._extract is not None:
             try:
                 data = self._extract(page)
-                result.data = await data if inspect.isawaitable(data) else data
+                data = await data if inspect.isawaitable(data) else data
+                json.dumps(data)  # what cannot be written down would end the job with the next batch
+                result.data = data
             except Exception as error:
-                result.problem, result.detail = Problem.EXTRACT, f"{type(error).__name__}: {error}"[:500]
+                result.problem, result.detail = Problem.EXTRACT, printable(f"{type(error).__name__}: {error}", 500)
         if errand.depth < self._options.follow and page.status == 200 and page.is_html:
             return await asyncio.to_thread(links, page.text, page.url, self._options.agent)
         return ()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from throttle.crawl.options import CrawlOptions
 from throttle.crawl.result import Problem, Redirect, Result
 from throttle.crawl.robots import REDIRECTS_MAX
+from throttle.crawl.url_list import printable
 from throttle.crawl.web_url import NotFetchableError, WebUrl, web_url
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -114,10 +115,10 @@ def result_of(errand: Errand, fetched: Fetched) -> Result:
         url=errand.url,
         status=fetched.status,
         problem=fetched.problem,
-        detail=fetched.detail,
+        detail=printable(fetched.detail),
         final_url=errand.target.url if fetched.status is not None else "",
         redirects=errand.redirects,
-        content_type=fetched.headers.get("content-type", "")[:200],
+        content_type=printable(fetched.headers.get("content-type", ""), 200),
         bytes_read=fetched.bytes_read,
         is_truncated=fetched.is_truncated,
         seconds=fetched.seconds,

@@ -26,6 +26,8 @@ class Intake:
         return queue.add([self._new_url(line) for line in lines])
 
     def _new_url(self, line: str) -> NewUrl:
+        if not isinstance(line, str):
+            raise TypeError(f"urls must be texts, and {line!a:.80} is none")
         try:
             if not line.isascii() and any("\ud800" <= char <= "\udfff" for char in line):
                 raise NotFetchableError("not UTF-8")

@@ -14,6 +14,7 @@ import os
 import tempfile
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from contextlib import ExitStack
 from functools import lru_cache, partial
 from heapq import nlargest
 from pathlib import Path
@@ -33,6 +34,7 @@ from throttle.crawl.errand import Errand
 from throttle.crawl.fetch import Fetcher, idle_connections_max
 from throttle.crawl.holdings import Holding, Holdings
 from throttle.crawl.intake import Intake, chunks
+from throttle.crawl.kind import keep_kind
 from throttle.crawl.known_pace import KnownPace
 from throttle.crawl.options import CrawlOptions, HostOptions
 from throttle.crawl.origins import Origins
@@ -86,11 +88,12 @@ class CrawlJob:
         self.hosts = hosts if hosts is not None else self._new_hosts(on_event, random or Random())
         self._clock = clock
         self._wall_clock = wall_clock
+        self._kept = ExitStack()  # the queue, and its file if nobody named one
         self._holdings = Holdings()
         self._intake = Intake(self._key, options.follow, has_external=options.external)
         self._out: asyncio.Queue[Result | None] = asyncio.Queue()
         self._tasks: set[asyncio.Future[None]] = set()
-        self._is_fed = self._is_claiming = self._is_polling = False
+        self._is_opened = self._is_fed = self._is_claiming = self._is_polling = False
         self._may_claim = True
         self._error: BaseException | None = None
         self._end: asyncio.Task[None] | None = None
@@ -121,25 +124,35 @@ class CrawlJob:
     # -- open, close
 
     async def __aenter__(self) -> Self:
+        if self._is_opened:
+            raise RuntimeError("a CrawlJob is entered once: make another, with the same job=, to go on")
+        self._is_opened = True
         self._in_thread = QueueThread()
         try:
             await self._open()
         except BaseException:
+            self._in_thread(self._kept.close)
             self._in_thread.close()
             raise
         return self
 
-    async def _open(self) -> None:
-        options, given = self.options, self._given
-        self._temporary: Path | None = None
+    def _open_queue(self) -> None:
+        """In the queue's thread, so that it is closed there even if nobody waits for it any more."""
+        given = self._given
         if given is None:
             handle, name = tempfile.mkstemp(prefix="throttle-crawl-", suffix=".sqlite")
+            self._kept.callback(remove, Path(name))
             os.close(handle)
-            given = self._temporary = Path(name)
+            given = name
         if isinstance(given, (str, os.PathLike)):
-            self._queue: Queue = await self._in_thread(SqliteQueue, given, durable=options.durable)
-        else:
-            self._queue = given
+            given = SqliteQueue(given, durable=self.options.durable)
+        self._queue: Queue = given
+        self._kept.callback(self._queue.close)
+        keep_kind(self._queue, self.options)
+
+    async def _open(self) -> None:
+        options = self.options
+        await self._in_thread(self._open_queue)
         counts = await self._in_thread(self._queue.counts)
         self.total, self.done = counts.urls, counts.done
         self._earlier_until = await self._in_thread(self._queue.last_recorded)
@@ -191,17 +204,20 @@ class CrawlJob:
             await asyncio.wait(self._tasks)
         await self._fetcher.aclose()
         try:
-            await self._in_thread(self._queue.close)
+            await self._in_thread(self._kept.close)
         finally:
             self._in_thread.close()
-            if self._temporary is not None:
-                remove(self._temporary)
         if self._error is not None and kind is None:
             raise self._error
 
     def stop(self, *, at_once: bool = False) -> None:
         """Nothing more is sent. What is open ends by itself and is told, or with `at_once` is cut off."""
+        self._need_open()
         self._stop("stop", at_once)
+
+    def _need_open(self) -> None:
+        if not self._is_opened:
+            raise RuntimeError("a CrawlJob works in its block only: async with CrawlJob(...) as job")
 
     def _stop(self, why: str, at_once: bool) -> None:
         if self.is_finished:
@@ -239,6 +255,7 @@ class CrawlJob:
         return self._results()
 
     async def _results(self) -> AsyncIterator[Result]:
+        self._need_open()
         while self._told_until < self._earlier_until:
             for number, result in await self._in_thread(self._queue.recorded, self._told_until, 500):
                 self._told_until = number

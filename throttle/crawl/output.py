@@ -2,10 +2,17 @@
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TextIO
 
 from throttle.crawl.result import Result
+
+
+class BusyError(Exception):
+    """The message says who has it."""
+
 
 COLUMNS = (
     "url",
@@ -27,6 +34,32 @@ COLUMNS = (
 )
 # A spreadsheet takes a cell that begins with one of these for a formula, whoever wrote it.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@contextmanager
+def alone_in(path: Path) -> Iterator[TextIO]:
+    """The file, emptied. Raises BusyError where another process writes it: each would cut off the other's lines."""
+    with path.open("a", encoding="utf-8", newline="") as stream:
+        if path.is_file():  # a pipe or a device has no lines to lose
+            try:
+                _lock(stream)
+            except BlockingIOError:
+                raise BusyError(f"{path}: another process writes it; name another file, or end that one") from None
+            stream.truncate(0)
+        yield stream
+
+
+def _lock(stream: TextIO) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:
+        pass  # a file system without locks
 
 
 def json_lines(stream: TextIO) -> Callable[[Result], None]:

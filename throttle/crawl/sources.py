@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from throttle.client.hosts import Hosts
 from throttle.crawl.fetch import client_library
@@ -35,7 +35,7 @@ async def lines_of(name: str) -> AsyncIterator[str]:
 
         try:
             with ExitStack() as stack:
-                stream: Any = sys.stdin.buffer if name == "-" else stack.enter_context(Path(name).open("rb"))
+                stream: Any = _standard_input() if name == "-" else stack.enter_context(Path(name).open("rb"))
                 found = lines(stream, "standard input" if name == "-" else name)
                 while chunk := list(islice(found, CHUNK)):
                     put(chunk)
@@ -52,6 +52,11 @@ async def lines_of(name: str) -> AsyncIterator[str]:
             raise chunk
         for line in chunk:
             yield line
+
+
+def _standard_input() -> BinaryIO:
+    """With a buffer of its own: where a read still waits at the end, Python would abort over the lock of stdin's."""
+    return open(sys.stdin.fileno(), "rb", closefd=False)
 
 
 class Sitemaps:

@@ -49,7 +49,10 @@ def _said(texts: Iterable[str]) -> Iterator[str]:
 
 def printable(text: str, length: int = 2000) -> str:
     """As a person can see it, whatever it holds: control characters, surrogates and what turns text around escaped."""
+    text = text[:length]
+    if text.isprintable():
+        return text
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape", errors="surrogatepass").decode("ascii")
-        for char in text[:length]
+        for char in text
     )

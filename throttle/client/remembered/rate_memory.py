@@ -127,7 +127,7 @@ class RateMemory:
 def rate_memory(named: "str | Path | bool | RateMemory | None") -> RateMemory | None:
     """True: a file in the platform's place for a user's data; a path; postgresql://...; None and False: no memory.
 
-    Raises ImportError where a package is missing, saying which.
+    Raises ImportError where a package is missing, saying which; TypeError or ValueError for what is none of these.
     """
     if named is None or named is False:
         return None
@@ -141,4 +141,8 @@ def rate_memory(named: "str | Path | bool | RateMemory | None") -> RateMemory | 
         from platformdirs import user_data_path
 
         return RateMemory(SqliteTable(user_data_path("throttle", appauthor=False) / "rates.db"))
+    if not isinstance(named, (str, Path)):
+        raise TypeError(f"memory= is a path, postgresql://..., True or False, not {named!r:.80}")
+    if "://" in str(named):
+        raise ValueError(f"memory= knows postgresql://... and paths of files, not {str(named).partition('://')[0]}://")
     return RateMemory(SqliteTable(Path(named)))
