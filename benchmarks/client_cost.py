@@ -19,11 +19,11 @@ from typing import Any
 from benchmarks.simulator.score import run
 from benchmarks.simulator.situations import FOURTEEN
 from throttle.client.answer import Answer
-from throttle.client.exchange import Done, Send, Wait, exchange
+from throttle.client.exchange import heard, place_at_once
 from throttle.client.host import Host
 from throttle.client.pace import Pace
-from throttle.client.pace_aimd import AimdPace
-from throttle.client.pace_seeking import SeekingPace
+from throttle.client.pace.aimd import AimdPace
+from throttle.client.pace.seeking import SeekingPace
 
 REQUESTS = 5_000
 ROUNDS = 15
@@ -34,20 +34,18 @@ def ours(pace: Callable[[], Pace]) -> Callable[[], Coroutine[Any, Any, float]]:
 
     async def round_() -> float:
         host = Host("example.org", pace(), 0.0, Random(1))
-        now, woken = 0.0, lambda: None
+        now = 0.0
         spent = 0.0
         for _ in range(REQUESTS):
             now += 1.0 / host.pace.rate + 1e-6
             started = time.process_time()
-            flow = exchange(host, woken, now)
-            step = next(flow)
-            if isinstance(step, Wait):  # the pace has just slowed: an extra step, which is counted
-                now += step.seconds
-                step = flow.send(now)
-            assert isinstance(step, Send)
-            step = flow.send(Answer(now + 0.0005, 200))
-            assert isinstance(step, Done)
-            host.release(step.place)
+            place = place_at_once(host, now)
+            if place is None:  # the pace has just slowed: asked once more, which is counted
+                now += host.bucket.seconds_until_token(now)
+                place = place_at_once(host, now)
+            assert place is not None
+            heard(host, place, Answer(now + 0.0005, 200), 0, "GET", True)
+            host.release(place)
             spent += time.process_time() - started
         return spent / REQUESTS
 

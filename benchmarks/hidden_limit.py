@@ -24,10 +24,10 @@ from benchmarks.simulator.baselines import (
 )
 from benchmarks.simulator.score import Contestant, Score, run
 from benchmarks.simulator.situations import FOURTEEN, Situation, held_out, tuning
-from throttle.client.pace_aimd import AimdPace
-from throttle.client.pace_interval import IntervalPace
-from throttle.client.pace_seeking import SeekingPace
-from throttle.client.pace_table import TablePace
+from throttle.client.pace.aimd import AimdPace
+from throttle.client.pace.interval import IntervalPace
+from throttle.client.pace.seeking import SeekingPace
+from throttle.client.pace.table import TablePace
 
 
 def seeking(situation: Situation, caller: int, random: Random) -> SeekingPace:

@@ -15,7 +15,7 @@ from benchmarks.simulator.clients import FlowClient, Work
 from benchmarks.simulator.clockwork import Clockwork
 from benchmarks.simulator.policy_host import PolicyHost
 from throttle.client.host import Host
-from throttle.client.pace_seeking import SeekingPace
+from throttle.client.pace.seeking import SeekingPace
 from throttle.server.agents import CallerClass
 
 

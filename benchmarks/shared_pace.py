@@ -28,7 +28,7 @@ from benchmarks.simulator.fleet import Ledger, worker
 from benchmarks.simulator.score import Score, run, score
 from benchmarks.simulator.situations import FOURTEEN, Situation
 from benchmarks.store.server import Server, running
-from throttle.client.pace_seeking import SeekingPace
+from throttle.client.pace.seeking import SeekingPace
 from throttle.client.sliding_window import SlidingWindow
 
 SITUATIONS = (

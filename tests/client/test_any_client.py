@@ -13,7 +13,7 @@ from throttle.client import Backoff, Hosts, Politeness, Rates, Refused, polite_h
 from throttle.client.answer import Answer, Failure
 from throttle.client.any_client import usual_answer
 from throttle.client.pace import Pace
-from throttle.client.pace_aimd import AimdPace
+from throttle.client.pace.aimd import AimdPace
 
 
 class Users:

@@ -12,8 +12,8 @@ from throttle.client.answer import Answer, Failure
 from throttle.client.exchange import Done, GiveUp, Send, Wait, exchange
 from throttle.client.host import Host, Place, Politeness
 from throttle.client.pace import Pace
-from throttle.client.pace_aimd import AimdPace
-from throttle.client.pace_seeking import SeekingPace
+from throttle.client.pace.aimd import AimdPace
+from throttle.client.pace.seeking import SeekingPace
 
 STEPS = 1_000_000 if os.environ.get("THROTTLE_LONG") else 10_000
 

@@ -17,7 +17,7 @@ from throttle.client.answer import Answer, Ending
 from throttle.client.driver import AsyncBell, Bell, drive, drive_async
 from throttle.client.exchange import Send, exchange, place_at_once
 from throttle.client.host import Host, HostStats
-from throttle.client.pace_aimd import AimdPace
+from throttle.client.pace.aimd import AimdPace
 
 LONG = 1e6  # seconds
 

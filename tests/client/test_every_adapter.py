@@ -14,7 +14,7 @@ from tests.client.adapters import KINDS, Asker, Kind
 from tests.client.loopback import PIECE, Site, site
 from throttle.client import Backoff, HostRests, HostStopped, Politeness, Rates, WaitedTooLong
 from throttle.client.pace import Pace
-from throttle.client.pace_aimd import AimdPace
+from throttle.client.pace.aimd import AimdPace
 
 T = TypeVar("T")
 REST = 0.05  # seconds that a host rests after a refusal which tells none

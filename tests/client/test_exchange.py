@@ -24,8 +24,8 @@ from throttle.client.exchange import (
     exchange,
 )
 from throttle.client.host import Host, Politeness
-from throttle.client.pace_aimd import AimdPace
-from throttle.client.pace_seeking import SeekingPace
+from throttle.client.pace.aimd import AimdPace
+from throttle.client.pace.seeking import SeekingPace
 from throttle.rate_limit_fields import Quota
 
 
@@ -144,6 +144,8 @@ def test_every_drop_wait_pause_and_change_of_rate_is_told_and_reads_as_a_line(ca
     first.answered(Answer(1.0, 429, retry_after=2.0))
     second.answered(Answer(1.1, 429, retry_after=1.0))  # left before the cut, and asks for no more
     third.answered(Answer(1.2, 503, retry_after=9.0))  # … and asks for more
+    told = [type(event) for event in events]
+    assert told.count(Answered) == told.count(Retried) == 3
     news = [event for event in events if not isinstance(event, Answered | Retried)]
     assert [type(event) for event in news] == [Dropped, Rested, RateChanged, Dropped, Dropped, Rested]
     first.at(20.0)

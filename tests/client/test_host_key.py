@@ -6,7 +6,7 @@ from throttle.client.host import Place
 from throttle.client.host_key import HostKey
 from throttle.client.hosts import Hosts
 from throttle.client.in_flight import Waiter
-from throttle.client.pace_aimd import AimdPace
+from throttle.client.pace.aimd import AimdPace
 
 
 @pytest.mark.parametrize(

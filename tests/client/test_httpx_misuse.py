@@ -15,7 +15,7 @@ from tests.client.loopback import site
 from throttle.client import HostStopped, Politeness, Rates
 from throttle.client.answer import Answer
 from throttle.client.pace import Pace
-from throttle.client.pace_aimd import AimdPace
+from throttle.client.pace.aimd import AimdPace
 
 
 def aimd(rates: Rates) -> Pace:

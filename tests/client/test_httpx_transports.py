@@ -16,7 +16,7 @@ from tests.client.http2_site import http2_site
 from tests.client.loopback import site
 from throttle.client import Backoff, HostRests, Politeness, Rates, Refused, polite_hosts
 from throttle.client.pace import Pace
-from throttle.client.pace_aimd import AimdPace
+from throttle.client.pace.aimd import AimdPace
 from throttle.client.pools import Pools
 
 NO_RETRIES = Politeness(backoff=Backoff(retries_max=0))

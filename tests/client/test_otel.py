@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from tests import virtual_clock
 from throttle.client import AsyncThrottledTransport, HostStopped, Politeness, WaitedTooLong
 from throttle.client.otel import OTHER, Telemetry
-from throttle.client.pace_aimd import AimdPace
+from throttle.client.pace.aimd import AimdPace
 
 
 class Told:

@@ -18,8 +18,8 @@ import pytest
 from throttle.client import AsyncThrottledTransport, ThrottledTransport
 from throttle.client.hosts import Hosts
 from throttle.client.learned import Learned, learned_by, start_from
-from throttle.client.pace_aimd import AimdPace
-from throttle.client.pace_seeking import SeekingPace
+from throttle.client.pace.aimd import AimdPace
+from throttle.client.pace.seeking import SeekingPace
 from throttle.client.remembered import Row, Table, TableError
 from throttle.client.remembered.rate_memory import HALF_LIFE, KEPT, ROWS_MAX, RateMemory, rate_memory
 from throttle.client.remembered.sqlite import SqliteTable

@@ -9,7 +9,7 @@ import pytest
 from throttle.client.answer import Answer
 from throttle.client.exchange import HostRests, HostStopped
 from throttle.client.host import Host, Place, Politeness
-from throttle.client.pace_aimd import AimdPace
+from throttle.client.pace.aimd import AimdPace
 from throttle.crawl.frontier import OLDEST_EACH, Frontier, Turn
 from throttle.crawl.known_pace import KnownPace
 

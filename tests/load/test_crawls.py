@@ -8,7 +8,7 @@ import pytest
 
 from tests import virtual_clock
 from throttle.client.host import Host
-from throttle.client.pace_seeking import SeekingPace
+from throttle.client.pace.seeking import SeekingPace
 from throttle.load.answer import Answer
 from throttle.load.crawls import greedy_crawl, polite_client, polite_crawl, read_robots
 

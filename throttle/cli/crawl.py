@@ -20,7 +20,6 @@ from throttle.cli.crawl_place import default_job
 from throttle.cli.crawl_screen import CrawlScreen, duration
 from throttle.cli.crawl_settings import UsageError, options_from
 from throttle.crawl import CrawlJob, NoContactError, QueueError, Result
-from throttle.crawl.drawing import NoPillowError, save_png
 from throttle.crawl.fetch import NoClientError, client_library
 from throttle.crawl.output import csv_lines, json_lines
 from throttle.crawl.queue.sqlite import remove
@@ -28,6 +27,7 @@ from throttle.crawl.report import plot_page, plots, report
 from throttle.crawl.sources import Sitemaps, is_url, lines_of
 from throttle.crawl.tally import Tally
 from throttle.crawl.url_list import ListError
+from throttle.plot.png import NoPillowError, png
 
 FLUSH_SECONDS = 0.5
 SQLITE = (".sqlite", ".sqlite3", ".db")
@@ -248,7 +248,7 @@ class _Crawl:
         if arguments.report is not None:
             arguments.report.write_text(report(self._tally, tracks, seconds, sentences), encoding="utf-8")
         if arguments.plot is not None and arguments.plot.suffix == ".png":
-            save_png(plots(tracks, seconds), arguments.plot)
+            arguments.plot.write_bytes(png([plots(tracks, seconds)], is_reduced=True))
         elif arguments.plot is not None:
             arguments.plot.write_text(plot_page(tracks, seconds), encoding="utf-8")
 

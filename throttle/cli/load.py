@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,11 +20,12 @@ from throttle.cli.target import DEMO, OWNED, Target, TargetError, target_of
 from throttle.load.clockwork import DRAIN_SECONDS
 from throttle.load.mix import PEOPLE, Mix, MixError, built_in, read_mix
 from throttle.load.page import Run, page
-from throttle.load.picture import panels
+from throttle.load.panels import panels
 from throttle.load.places import SiteMap
 from throttle.load.report import Report, percentile
 from throttle.load.run import report_for
 from throttle.load.wire import Wire, has_loopback_network
+from throttle.plot.png import NoPillowError, png
 
 SCHEMA_VERSION = 1
 WITH, WITHOUT = "with the throttle", "without the throttle"
@@ -209,11 +211,8 @@ def _check_report(path: Path | None) -> None:
         return
     if path.suffix not in (".html", ".png"):
         raise RequirementError(f"--report {path}: the name must end in .html or .png")
-    if path.suffix == ".png":
-        try:
-            import PIL  # noqa: F401
-        except ImportError:
-            raise CommandError("a PNG needs Pillow, not installed here: pip install 'asgi-throttle[plot]'") from None
+    if path.suffix == ".png" and find_spec("PIL") is None:
+        raise CommandError(str(NoPillowError()))
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise RequirementError(f"--report {path}: no file can be written there")
 
@@ -221,8 +220,6 @@ def _check_report(path: Path | None) -> None:
 def _write(path: Path, runs: Sequence[Run], mix: Mix, arguments: argparse.Namespace) -> None:
     try:
         if path.suffix == ".png":
-            from throttle.load.png import png
-
             path.write_bytes(png([panels(ran.report, mix.seconds, ran.title) for ran in runs]))
             return
         facts = [

@@ -12,7 +12,7 @@ from throttle.client.host import Politeness
 from throttle.client.host_key import HostKey
 from throttle.client.hosts import Hosts
 from throttle.client.pace import Pace
-from throttle.client.pace_seeking import SeekingPace
+from throttle.client.pace.seeking import SeekingPace
 from throttle.client.remembered.rate_memory import RateMemory, rate_memory
 
 if TYPE_CHECKING:

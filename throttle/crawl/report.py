@@ -4,19 +4,20 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from urllib.parse import quote
 
-from throttle.crawl.drawing import CSS, Drawing
 from throttle.crawl.pace_log import Track
-from throttle.crawl.pace_plot import LEGEND, plot
+from throttle.crawl.pace_plot import LEGEND, TOO_SHORT, no_plot, plot
 from throttle.crawl.result import Result
 from throttle.crawl.tally import BROKEN_MAX, Tally
 from throttle.crawl.url_list import printable
+from throttle.plot.picture import Picture
+from throttle.plot.svg import svg
 
 STYLE = (
     ":root{color-scheme:light dark}"
     "body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em}"
     "table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.25em .8em .25em 0;vertical-align:top;"
     "border-bottom:1px solid #8884}td.n,th.n{text-align:right}td.u{word-break:break-all}svg{max-width:100%;height:auto}"
-    + CSS
+    "svg text{font:12px system-ui,sans-serif;fill:#333}@media(prefers-color-scheme:dark){svg text{fill:#ddd}}"
 )
 HOSTS = 30
 
@@ -36,24 +37,22 @@ def report(tally: Tally, tracks: Sequence[Track], seconds: float, sentences: Ite
         _hosts(tally),
         "<h2>The pace of each</h2>",
     ]
-    drawings = plots(tracks, seconds)
-    if drawings:
+    if tracks:
         parts.append(f"<p>{escape(LEGEND)}. Of this run, for the hosts with most work.</p>")
-        parts += [f"<p>{drawing.svg(track.name)}</p>" for drawing, track in zip(drawings, tracks, strict=True)]
+        parts += [f"<p>{svg(picture)}</p>" for picture in plots(tracks, seconds)]
     else:
-        parts.append("<p>The run was too short to tell.</p>")
+        parts.append(f"<p>{TOO_SHORT}</p>")
     return "\n".join(parts) + "</html>\n"
 
 
-def plots(tracks: Sequence[Track], seconds: float) -> list[Drawing]:
-    return [plot(track, seconds) for track in tracks]
+def plots(tracks: Sequence[Track], seconds: float) -> list[Picture]:
+    """At least one."""
+    return [plot(track, seconds) for track in tracks] or [no_plot()]
 
 
 def plot_page(tracks: Sequence[Track], seconds: float) -> str:
     """The plots alone."""
-    drawn = "".join(
-        f"<p>{drawing.svg(track.name)}</p>" for drawing, track in zip(plots(tracks, seconds), tracks, strict=True)
-    )
+    drawn = "".join(f"<p>{svg(picture)}</p>" for picture in plots(tracks, seconds))
     head = "<!doctype html><html lang=en><meta charset=utf-8><title>Pace of each host</title>"
     return f"{head}<style>{STYLE}</style><h1>Pace of each host</h1><p>{escape(LEGEND)}.</p>{drawn}</html>\n"
 

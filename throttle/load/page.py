@@ -4,8 +4,9 @@ import html
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from throttle.load.picture import panels, svg
+from throttle.load.panels import panels
 from throttle.load.report import COLUMNS, LEGEND, Report
+from throttle.plot.svg import svg
 
 
 class Run(NamedTuple):
@@ -56,7 +57,7 @@ def _run(run: Run, seconds: float) -> str:
             *(f"<tr>{cells}</tr>" for cells in rows),
             "</table></div>",
             *(f"<p>{html.escape(line)}</p>" for line in run.report.causes()),
-            *(svg(shapes) for shapes in panels(run.report, seconds, run.title)),
+            *(svg(picture) for picture in panels(run.report, seconds, run.title)),
             "</section>",
         ]
     )

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from throttle.client.host import Host
-from throttle.client.pace_seeking import SeekingPace
+from throttle.client.pace.seeking import SeekingPace
 from throttle.load.clockwork import DRAIN_SECONDS, TIMEOUT_SECONDS, Clockwork
 from throttle.load.crawls import Crawl, greedy_crawl, polite_client, polite_crawl
 from throttle.load.crowd import FILES, Caller, callers, plan

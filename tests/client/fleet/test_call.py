@@ -5,7 +5,7 @@ from threading import Lock
 from throttle.client.fleet.call import Call, Report, news_from, packed
 from throttle.client.fleet.steering import LAG, SETTLE, Steering
 from throttle.client.pace import rest_seconds
-from throttle.client.pace_aimd import AimdPace
+from throttle.client.pace.aimd import AimdPace
 
 
 class Hearing(AimdPace):

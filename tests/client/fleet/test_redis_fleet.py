@@ -16,7 +16,7 @@ from tests import servers
 from throttle.client import AsyncThrottledTransport, ThrottledTransport
 from throttle.client.fleet.call import news_from, reply_from
 from throttle.client.fleet.redis_fleet import RedisFleet
-from throttle.client.pace_aimd import AimdPace
+from throttle.client.pace.aimd import AimdPace
 from throttle.client.settings import Rates
 
 PATIENCE = 10.0
@@ -153,7 +153,10 @@ def test_what_is_no_answer_of_a_ledger_is_not_taken_for_one() -> None:
 
 
 def test_real_processes_spend_one_budget_and_go_on_when_one_is_killed() -> None:
-    """Three processes, a hidden limit of 60 a second and its burst; two seconds once all are there."""
+    """Three processes, a hidden limit of 60 a second and its burst; nine seconds once all are there.
+
+    Whoever is killed may have been the scout, whom another replaces after five seconds.
+    """
     port = servers.free_port()
     server = servers.Server(servers.binaries()["valkey"], port=port)
 
@@ -162,10 +165,10 @@ def test_real_processes_spend_one_budget_and_go_on_when_one_is_killed() -> None:
             running[1].kill()
 
         async with Site(60.0, 60.0) as site:
-            done = await outcome(site, f"redis://127.0.0.1:{port}", 3, 2.0, disturb=kill_one)
+            done = await outcome(site, f"redis://127.0.0.1:{port}", 3, 9.0, disturb=kill_one)
         refused = [hit for hit in done.hits if not hit.served]
         assert len(refused) <= 0.1 * len(done.hits)
-        assert {hit.worker for hit in done.between(0.5, 2.0)} == {"0", "2"}
+        assert {hit.worker for hit in done.between(0.5, 9.0)} == {"0", "2"}
 
     try:
         asyncio.run(run())

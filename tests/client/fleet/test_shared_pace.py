@@ -17,8 +17,8 @@ from throttle.client.fleet.call import News, Reply
 from throttle.client.fleet.lease import LATE
 from throttle.client.fleet.shared_pace import ALONE, SharedPace
 from throttle.client.pace import Pace
-from throttle.client.pace_aimd import AimdPace
-from throttle.client.pace_seeking import SeekingPace
+from throttle.client.pace.aimd import AimdPace
+from throttle.client.pace.seeking import SeekingPace
 
 
 class Fleet:

@@ -26,8 +26,8 @@ from throttle.client.fleet.lease import LATE, Lease, LeaseBucket
 from throttle.client.fleet.steering import Steering
 from throttle.client.learned import Learned, learned_by, start_from
 from throttle.client.pace import Pace, rest_seconds
-from throttle.client.pace_aimd import AimdPace
-from throttle.client.quota_pace import QuotaPace
+from throttle.client.pace.aimd import AimdPace
+from throttle.client.pace.quota import QuotaPace
 from throttle.rate_limit_fields import Quota
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ Nothing but a refusal tells that a limit has risen, and one request of a hundred
 refusals are earned by what is served, dear ones are bought more rarely, and a fit that is still wide is worth one soon.
 """
 
-from throttle.client.bucket_fit import Fit
+from throttle.client.pace.bucket_fit import Fit
 
 # At least so many requests under a fit that is sure, or so many seconds' worth, but no more than MOST for their sake.
 LEAST, SECONDS, MOST = 150.0, 40.0, 300.0

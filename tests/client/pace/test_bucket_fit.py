@@ -2,7 +2,7 @@
 
 import pytest
 
-from throttle.client.bucket_fit import Epoch, bucket_fit
+from throttle.client.pace.bucket_fit import Epoch, bucket_fit
 
 
 class Bucket:

@@ -1,49 +1,19 @@
-"""A run as a picture: latency by class over time, what runs and sleeps against its limits, outcomes stacked.
+"""A run in pictures: latency by class over time, what runs and sleeps against its limits, outcomes stacked."""
 
-What is drawn is a list of shapes, without I/O; `svg` writes them here, `png.py` paints the same ones.
-"""
-
-import html
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from throttle.load.report import FAILED, REFUSED, SERVED, Report, percentile
+from throttle.plot.picture import Area, Line, Picture, Point, Shape, Text
 
 WIDTH, HEIGHT, MARGIN = 640, 240, 56
-INK, FAINT = "#333333", "#dddddd"
+FAINT = "#dddddd"
 # Told apart by those who see few colours, too (Okabe and Ito, «Color Universal Design», 2008).
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8c8c00", "#777777", "#882255", "#332288")
 OUTCOMES = ((SERVED, "served", "#009e73"), (REFUSED, "refused", "#e69f00"), (FAILED, "failed", "#d55e00"))
 BUCKETS = 60
 """points in time, at most"""
-Point = tuple[float, float]
-
-
-class Line(NamedTuple):
-    points: Sequence[Point]
-    colour: str = INK
-    width: float = 1.5
-    is_dashed: bool = False
-
-
-class Area(NamedTuple):
-    points: Sequence[Point]
-    colour: str
-
-
-class Text(NamedTuple):
-    x: float
-    y: float
-    """of the base line"""
-    text: str
-    anchor: str = "start"
-    """start, middle or end"""
-    colour: str = INK
-    size: float = 12
-
-
-Shape = Line | Area | Text
 
 
 class Series(NamedTuple):
@@ -55,7 +25,7 @@ class Series(NamedTuple):
     is_dashed: bool = False
 
 
-def panels(report: Report, seconds: float, title: str) -> list[list[Shape]]:
+def panels(report: Report, seconds: float, title: str) -> list[Picture]:
     """The pictures of one run, each `WIDTH` by `HEIGHT`; that of the counts only where the site told them."""
     step = max(1.0, seconds / BUCKETS)
     drawn = [
@@ -113,7 +83,7 @@ def _counts(report: Report) -> Iterator[Series]:
 
 def _panel(
     title: str, series: Sequence[Series], seconds: float, *, is_log: bool = False, is_stacked: bool = False
-) -> list[Shape]:
+) -> Picture:
     values = [y for one in series for _, y in one.points]
     ticks = (_log_ticks if is_log else _ticks)(values or [1.0])
     low, high = (math.log10(ticks[0]), math.log10(ticks[-1])) if is_log else (0.0, ticks[-1])
@@ -140,7 +110,7 @@ def _panel(
     for tick in _ticks([seconds]):
         if tick <= seconds:
             shapes.append(Text(x(tick), HEIGHT - 10, f"{tick:g} s" if tick else "0", "middle"))
-    return [*shapes, *_legend(series)]
+    return Picture(WIDTH, HEIGHT, [*shapes, *_legend(series)], title, background="white")
 
 
 def _stacked(series: Sequence[Series], x: Callable[[float], float], y: Callable[[float], float]) -> Iterator[Shape]:
@@ -177,34 +147,3 @@ def _log_ticks(values: Sequence[float]) -> list[float]:
     first = math.floor(math.log10(least))
     last = max(first + 1, math.ceil(math.log10(max(most, least))))
     return [10.0**power for power in range(first, last + 1)]
-
-
-# Written
-
-
-def svg(shapes: Iterable[Shape]) -> str:
-    """The shapes as one SVG element, to stand in a page."""
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
-        'font-family="system-ui, sans-serif" role="img">',
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-    ]
-    for shape in shapes:
-        match shape:
-            case Line(points, colour, width, is_dashed):
-                dash = ' stroke-dasharray="5 4"' if is_dashed else ""
-                parts.append(
-                    f'<polyline points="{_pairs(points)}" fill="none" stroke="{colour}" stroke-width="{width}"{dash}/>'
-                )
-            case Area(points, colour):
-                parts.append(f'<polygon points="{_pairs(points)}" fill="{colour}"/>')
-            case Text(x, y, text, anchor, colour, size):
-                parts.append(
-                    f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}" font-size="{size}">'
-                    f"{html.escape(text)}</text>"
-                )
-    return "\n".join([*parts, "</svg>"])
-
-
-def _pairs(points: Sequence[Point]) -> str:
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)

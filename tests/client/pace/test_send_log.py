@@ -2,8 +2,8 @@
 
 import pytest
 
-from throttle.client.latency_limit import LatencyLimit
-from throttle.client.send_log import POINTS_MAX, SendLog
+from throttle.client.pace.latency_limit import LatencyLimit
+from throttle.client.pace.send_log import POINTS_MAX, SendLog
 
 
 def test_a_host_asked_more_slowly_than_its_pace_for_ever_takes_no_more_memory() -> None:

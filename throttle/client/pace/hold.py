@@ -8,8 +8,8 @@ one either, the limit has moved, and the pace accelerates.
 
 from collections import deque
 
-from throttle.client.bucket_fit import Epoch, Fit, bucket_fit
-from throttle.client.refusal_plan import refusal_plan
+from throttle.client.pace.bucket_fit import Epoch, Fit, bucket_fit
+from throttle.client.pace.refusal_plan import refusal_plan
 
 EPOCHS, KNOWN = 6, 3  # remembered; that make a bucket known
 # Of a known bucket the highest likely rate is no more than so many times the lowest.

@@ -3,10 +3,10 @@
 It goes on in one of five ways, each in a file of its own but the first:
 
 seek      nothing is known: start low, double every few requests until a refusal comes
-hold      a bucket was fitted to what was accepted and refused (`hold_pace`, `bucket_fit`)
-window    the refusal told a countdown: what was accepted until its end is what a window holds (`window_pace`)
-share     no bucket explains the refusals, others draw from it, too: grow evenly, cut at each (`share_pace`)
-quota     the host tells RateLimit fields: obey instead of guessing (`quota_pace`)
+hold      a bucket was fitted to what was accepted and refused (`hold`, `bucket_fit`)
+window    the refusal told a countdown: what was accepted until its end is what a window holds (`window`)
+share     no bucket explains the refusals, others draw from it, too: grow evenly, cut at each (`share`)
+quota     the host tells RateLimit fields: obey instead of guessing (`quota`)
 
 How many may be open at once is found apart from all this (`latency_limit`). Constants count requests wherever
 they can, since seconds mean little without a rate.
@@ -14,15 +14,15 @@ they can, since seconds mean little without a rate.
 
 from random import Random
 
-from throttle.client.bucket_fit import Epoch
-from throttle.client.hold_pace import HoldPace
-from throttle.client.latency_limit import LatencyLimit
 from throttle.client.learned import Learned
 from throttle.client.pace import rest_seconds
-from throttle.client.quota_pace import QuotaPace
-from throttle.client.send_log import SendLog
-from throttle.client.share_pace import SharePace
-from throttle.client.window_pace import WindowPace
+from throttle.client.pace.bucket_fit import Epoch
+from throttle.client.pace.hold import HoldPace
+from throttle.client.pace.latency_limit import LatencyLimit
+from throttle.client.pace.quota import QuotaPace
+from throttle.client.pace.send_log import SendLog
+from throttle.client.pace.share import SharePace
+from throttle.client.pace.window import WindowPace
 from throttle.rate_limit_fields import Quota
 
 # Seek: the rate doubles after so many requests, and never before the answers at this rate are in.

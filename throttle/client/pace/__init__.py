@@ -3,10 +3,10 @@
 A pace only says numbers; the bucket, the slots and the breaker obey them (`host.py` joins them). It reads no clock
 and does no I/O, so the very object that runs in production runs in the simulation. Four are made here:
 
-`pace_seeking`    the default: finds the limit
-`pace_interval`   an interval that doubles on a drop and shrinks by a step on success
-`pace_table`      10 a second at first, halved on 429, one more per 100 successes
-`pace_aimd`       additive increase, multiplicative decrease
+`seeking`    the default: finds the limit
+`interval`   an interval that doubles on a drop and shrinks by a step on success
+`table`      10 a second at first, halved on 429, one more per 100 successes
+`aimd`       additive increase, multiplicative decrease
 """
 
 from typing import Protocol

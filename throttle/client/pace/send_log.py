@@ -3,7 +3,7 @@
 from collections import deque
 from itertools import pairwise
 
-from throttle.client.bucket_fit import Epoch
+from throttle.client.pace.bucket_fit import Epoch
 
 # A new piece begins where the pace changes by much, or by a little since a share of all was sent; and after a larger
 # share in any case. Pieces of a pace that differs by less than SAME are one.

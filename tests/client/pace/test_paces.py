@@ -6,18 +6,18 @@ import pytest
 
 from benchmarks.simulator.score import Score, run
 from benchmarks.simulator.situations import FOURTEEN, Situation, bucket, workers
-from throttle.client.bucket_fit import Fit
-from throttle.client.hold_pace import HoldPace
-from throttle.client.latency_limit import LatencyLimit
-from throttle.client.pace_aimd import AimdPace
-from throttle.client.pace_interval import IntervalPace
-from throttle.client.pace_seeking import SeekingPace
-from throttle.client.pace_table import TablePace
-from throttle.client.quota_pace import QuotaPace
-from throttle.client.refusal_plan import refusal_plan
-from throttle.client.send_log import SendLog
-from throttle.client.share_pace import SharePace
-from throttle.client.window_pace import WindowPace
+from throttle.client.pace.aimd import AimdPace
+from throttle.client.pace.bucket_fit import Fit
+from throttle.client.pace.hold import HoldPace
+from throttle.client.pace.interval import IntervalPace
+from throttle.client.pace.latency_limit import LatencyLimit
+from throttle.client.pace.quota import QuotaPace
+from throttle.client.pace.refusal_plan import refusal_plan
+from throttle.client.pace.seeking import SeekingPace
+from throttle.client.pace.send_log import SendLog
+from throttle.client.pace.share import SharePace
+from throttle.client.pace.table import TablePace
+from throttle.client.pace.window import WindowPace
 from throttle.rate_limit_fields import Quota
 
 

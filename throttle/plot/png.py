@@ -1,4 +1,4 @@
-"""The panels of runs as one PNG, painted with Pillow, which brings a font of its own."""
+"""Pictures as one PNG, painted with Pillow, which brings a font of its own."""
 
 import math
 from collections.abc import Sequence
@@ -6,24 +6,37 @@ from io import BytesIO
 from itertools import pairwise
 from typing import Any
 
-from throttle.load.picture import HEIGHT, WIDTH, Area, Line, Point, Shape, Text
+from throttle.plot.picture import Area, Dot, Line, Picture, Point, Shape, Text
 
 SCALE = 2
 DASH = (5.0, 4.0)
 _ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 
 
-def png(columns: Sequence[Sequence[Sequence[Shape]]]) -> bytes:
-    """Each column is one run's panels, from the top. Needs Pillow."""
-    from PIL import Image, ImageDraw
+class NoPillowError(ImportError):
+    def __init__(self) -> None:
+        super().__init__("a PNG needs Pillow: pip install 'asgi-throttle[plot]'; or name a file that ends with .html")
 
-    rows = max(map(len, columns))
-    image = Image.new("RGB", (WIDTH * SCALE * len(columns), HEIGHT * SCALE * rows), "white")
+
+def png(columns: Sequence[Sequence[Picture]], *, is_reduced: bool = False) -> bytes:
+    """Pictures of one size in columns, from the top, `SCALE` times as large; or, reduced, as large as they are and
+    smooth. Raises NoPillowError.
+    """
+    try:
+        from PIL import Image, ImageDraw
+    except ImportError:
+        raise NoPillowError from None
+    width = max(picture.width for column in columns for picture in column)
+    height = max(picture.height for column in columns for picture in column)
+    size = width * len(columns), height * max(map(len, columns))
+    image = Image.new("RGB", (size[0] * SCALE, size[1] * SCALE), "white")
     draw = ImageDraw.Draw(image)
-    for column, panels in enumerate(columns):
-        for row, shapes in enumerate(panels):
-            for shape in shapes:
-                _paint(draw, shape, (column * WIDTH, row * HEIGHT))
+    for across, pictures in enumerate(columns):
+        for down, picture in enumerate(pictures):
+            for shape in picture.shapes:
+                _paint(draw, shape, (across * width, down * height))
+    if is_reduced:
+        image = image.resize(size, Image.Resampling.LANCZOS)
     written = BytesIO()
     image.save(written, "PNG", optimize=True)
     return written.getvalue()
@@ -39,6 +52,8 @@ def _paint(draw: Any, shape: Shape, origin: Point) -> None:
                 draw.line([at(point) for point in part], colour, round(width * SCALE), joint="curve")
         case Area(points, colour):
             draw.polygon([at(point) for point in points], colour)
+        case Dot(x, y, radius, colour):
+            draw.ellipse([at((x - radius, y - radius)), at((x + radius, y + radius))], colour)
         case Text(x, y, text, anchor, colour, size):
             from PIL import ImageFont
 
