@@ -13,8 +13,8 @@ from throttle.client.answer import Answer
 from throttle.client.exchange import Done, Flow, Send, Step, Wait, WaitForSlot, exchange
 from throttle.client.host import Host
 from throttle.client.learned import Learned
-from throttle.client.pace_aimd import AimdPace
-from throttle.client.pace_seeking import LATE_SECONDS, SeekingPace
+from throttle.client.pace.aimd import AimdPace
+from throttle.client.pace.seeking import LATE_SECONDS, SeekingPace
 from throttle.rate_limit_fields import Quota
 
 
