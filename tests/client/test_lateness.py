@@ -14,6 +14,7 @@ from throttle.client.exchange import Done, Flow, Send, Step, Wait, WaitForSlot, 
 from throttle.client.host import Host
 from throttle.client.learned import Learned
 from throttle.client.pace.aimd import AimdPace
+from throttle.client.pace.latency_limit import LatencyLimit
 from throttle.client.pace.seeking import LATE_SECONDS, SeekingPace
 from throttle.rate_limit_fields import Quota
 
@@ -156,3 +157,40 @@ def test_of_a_bucket_that_others_draw_from_nothing_is_made_good() -> None:
     pace._share.is_sharing = True
     pace.sent(0.0, 1)
     assert pace.catch_up == 0.0
+
+
+def slots_of_eight() -> LatencyLimit:
+    """Eight were served time and again, and nine refused, twice."""
+    slots = LatencyLimit(8, 100)
+    now = 0.0
+    for _ in range(2):
+        now = heard(slots, 100, 0.1, now)
+        slots.limit = 9.0
+        assert slots.refused(now, 9)
+    slots.limit = 8.0
+    return slots
+
+
+def heard(slots: LatencyLimit, answers: int, latency: float, now: float) -> float:
+    for turn in range(answers):
+        slots.sent(int(slots.limit))
+        now += 0.01
+        slots.served(now + latency, now, turn % 8 + 1)
+    return now + latency
+
+
+def test_answers_that_a_late_loop_heard_late_do_not_take_slots_that_are_known() -> None:
+    slots = slots_of_eight()
+    now = heard(slots, 40, 0.1, 10.0)
+    now = heard(slots, 20, 0.3, now)
+    heard(slots, 20, 0.1, now)
+    assert slots.limit == 8.0
+
+
+def test_a_host_that_stays_slow_is_given_fewer_slots_and_those_back_soon_when_it_was_not() -> None:
+    slots = slots_of_eight()
+    now = heard(slots, 100, 0.4, 10.0)
+    assert slots.limit < 8.0
+    fewer = slots.limit
+    heard(slots, 260, 0.1, now)
+    assert slots.limit > fewer
