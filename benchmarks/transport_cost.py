@@ -48,6 +48,7 @@ class SteadyPace:
 
     rate = 1e6
     capacity = 1.0
+    catch_up = 0.0
     in_flight_max = 100.0
 
     def sent(self, now: float, height: int) -> None: ...

@@ -61,3 +61,34 @@ def test_a_rate_of_zero_waits_for_ever() -> None:
     bucket = TokenBucket(rate=0.0, capacity=1.0, now=0.0)
     bucket.take()
     assert bucket.seconds_until_token(1e9) == float("inf")
+
+
+def test_a_bucket_that_is_awaited_makes_good_what_lateness_took_and_no_more_than_it_may() -> None:
+    bucket = TokenBucket(rate=10.0, capacity=1.0, now=0.0, catch_up=2.0)
+    bucket.take()
+    bucket.is_awaited = True
+    assert bucket.seconds_until_token(0.15) == 0.0  # 50 ms late
+    bucket.take()
+    assert bucket.seconds_until_token(0.15) == pytest.approx(0.05)
+    assert bucket.seconds_until_token(9.0) == 0.0
+    assert bucket.tokens == 3.0
+
+
+def test_time_in_which_nobody_waits_fills_a_bucket_to_its_capacity_only() -> None:
+    bucket = TokenBucket(rate=10.0, capacity=1.0, now=0.0, catch_up=2.0)
+    bucket.take()
+    assert bucket.seconds_until_token(9.0) == 0.0
+    assert bucket.tokens == 1.0
+
+
+def test_what_was_made_good_stays_until_it_is_spent_or_drained() -> None:
+    bucket = TokenBucket(rate=10.0, capacity=1.0, now=0.0, catch_up=2.0)
+    bucket.is_awaited = True
+    bucket.refill(0.1)
+    bucket.is_awaited = False
+    bucket.refill(0.2)
+    assert bucket.tokens == 2.0
+    bucket.change(rate=10.0, capacity=1.0, now=0.2, catch_up=0.5)
+    assert bucket.tokens == 1.5
+    bucket.drain(0.2)
+    assert bucket.tokens == 0.0

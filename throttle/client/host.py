@@ -91,7 +91,7 @@ class Host:
         self.pace = pace
         self.random = random
         self.politeness = politeness or Politeness()
-        self.bucket: TokenBucket | LeaseBucket = bucket or TokenBucket(pace.rate, pace.capacity, now)
+        self.bucket: TokenBucket | LeaseBucket = bucket or TokenBucket(pace.rate, pace.capacity, now, pace.catch_up)
         self.in_flight = InFlightLimit(pace.in_flight_max)
         self.breaker = CircuitBreaker()
         self.retry_budget = RetryBudget(now)
@@ -114,21 +114,24 @@ class Host:
 
         A waiter that got seconds may be woken sooner, and asks again then too. Without one, nobody joins the queue.
         """
-        slots, breaker = self.in_flight, self.breaker
+        slots, breaker, bucket = self.in_flight, self.breaker, self.bucket
         height = slots.count + 1
         if not slots.is_next(waiter):
             wait = float("inf")
         elif breaker.is_resting and (wait := breaker.seconds_until_pass(now, height - 1)) > 0.0:
-            pass
+            bucket.is_awaited = False  # nobody is late for a rest's end
         else:
             # The slot first: a token taken while waiting for a slot is stale, and lets a burst out later.
-            wait = float("inf") if slots.is_full() else self.bucket.seconds_until_token(now)
+            is_full = slots.is_full()
+            wait = float("inf") if is_full else bucket.seconds_until_token(now)
+            bucket.is_awaited = not is_full and waiter is not None
         if wait > 0.0:
             if waiter is not None:
                 slots.join(waiter)
             return wait
-        self.bucket.take()
+        bucket.take()
         slots.take(waiter)
+        bucket.is_awaited = slots.waiting > 0
         is_scout = breaker.is_resting
         if is_scout:
             breaker.send_scout()
@@ -139,6 +142,8 @@ class Host:
     def leave(self, waiter: Waiter) -> None:
         """A waiter that was cancelled or gave up: its turn is the next one's."""
         self.in_flight.leave(waiter)
+        if not self.in_flight.waiting:
+            self.bucket.is_awaited = False
 
     def rest_left(self, now: float) -> float:
         """Seconds for which nothing may be sent."""
@@ -315,9 +320,9 @@ class Host:
     def _obey_pace(self, now: float) -> None:
         pace, bucket = self.pace, self.bucket
         rate = pace.rate
-        if rate != bucket.rate or pace.capacity != bucket.capacity:
+        if rate != bucket.rate or pace.capacity != bucket.capacity or pace.catch_up != bucket.catch_up:
             is_faster = rate > bucket.rate * (1 + RATE_TOLD)
-            bucket.change(rate, pace.capacity, now)
+            bucket.change(rate, pace.capacity, now, pace.catch_up)
             if is_faster and self.in_flight.waiting:
                 self.in_flight.wake_next()  # its timer was set for the old rate
             if abs(rate - self._rate_told) > RATE_TOLD * self._rate_told:

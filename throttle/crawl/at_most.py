@@ -17,6 +17,7 @@ class AtMostPace:
         ceiling = 1 / self.interval
         self.rate = min(self.inner.rate, ceiling)
         self.capacity = 1.0  # an interval knows no burst
+        self.catch_up = 0.0
         self.in_flight_max = self.inner.in_flight_max
 
     def sent(self, now: float, height: int) -> None:
@@ -50,4 +51,4 @@ def slow_down(host: Host, interval: float, now: float) -> None:
         return
     inner = pace.inner if isinstance(pace, AtMostPace) else pace
     host.pace = AtMostPace(inner, interval)
-    host.bucket.change(host.pace.rate, host.pace.capacity, now)
+    host.bucket.change(host.pace.rate, host.pace.capacity, now, host.pace.catch_up)

@@ -16,6 +16,7 @@ class KnownPace:
         self.told_rate = rate
         self.rate = rate
         self.capacity = 1.0 + rate * LATE_SECONDS
+        self.catch_up = 0.0
         self.in_flight_max: float = in_flight_max
 
     def sent(self, now: float, height: int) -> None:

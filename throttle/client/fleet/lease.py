@@ -40,6 +40,8 @@ class LeaseBucket:
     def __init__(self, rate: float, wanted: Callable[[float], None]) -> None:
         self.rate = rate
         self.capacity = 1.0
+        self.catch_up = 0.0
+        self.is_awaited = False  # a lease says itself how late it may be taken
         self.alone: TokenBucket | None = None
         self._wanted = wanted
         self._leases: deque[Lease] = deque()
@@ -90,11 +92,12 @@ class LeaseBucket:
         if self.alone is not None:
             self.alone.give_back()
 
-    def change(self, rate: float, capacity: float, now: float) -> None:
+    def change(self, rate: float, capacity: float, now: float, catch_up: float = 0.0) -> None:
         self.rate = rate
         self.capacity = capacity
+        self.catch_up = catch_up
         if self.alone is not None:
-            self.alone.change(rate, capacity, now)
+            self.alone.change(rate, capacity, now, catch_up)
 
     def drain(self, now: float) -> None:
         """After a drop no lease counts any more."""

@@ -52,6 +52,7 @@ class SharedPace:
     """
 
     capacity = 1.0
+    catch_up = 0.0
 
     def __init__(
         self,

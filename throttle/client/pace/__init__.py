@@ -22,6 +22,7 @@ class Pace(Protocol):
 
     rate: float  # requests a second
     capacity: float  # of the token bucket: the largest burst
+    catch_up: float  # tokens above it for requests whose wait ended late
     in_flight_max: float
 
     def sent(self, now: float, height: int) -> None:

@@ -8,6 +8,7 @@ class AimdPace:
     """`increase` requests a second more for each second of success, times `decrease` on a drop."""
 
     capacity = 1.0
+    catch_up = 0.0
 
     def __init__(
         self,

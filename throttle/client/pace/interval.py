@@ -14,6 +14,7 @@ class IntervalPace:
     """
 
     capacity = 1.0
+    catch_up = 0.0
 
     def __init__(
         self,

@@ -9,6 +9,9 @@ from collections import deque
 WINDOW = 20
 # The floor is a mean, not a minimum, which would be biased low and cost a worker; of at most so many answers.
 FLOOR_ANSWERS = 100
+# When our own loop is late, all answers of a window may be heard late, and the host is not slow. Where slots are known
+# so many windows must agree, and what latency took is tried again after the least patience, since nothing refused it.
+SLOW_WINDOWS = 2
 # By Little's law the slots in use are limit × floor ÷ mean; so many more keep the host's workers busy without a
 # queue that is felt.
 HEADROOM = 1.36
@@ -35,6 +38,8 @@ class LatencyLimit:
         self._since_change = 0
         self._since_refusal = 0
         self._was_binding = False
+        self._slow: list[float] = []  # the means of the last windows, as long as each says that fewer would do
+        self._borne = limit  # that were open before latency spoke against it, and were not refused
         self._changed_at = float("-inf")
         self._is_starting = True
         self._patience = PATIENCE
@@ -85,6 +90,7 @@ class LatencyLimit:
         self._since_refusal = 0
         self._patience = min(PATIENCE_MAX, 2 * self._patience)
         self._change(height - 1 if self.is_proven else min(height - 1, int(FEWER * height)), now)
+        self._borne = self.limit
         self._is_starting = False
         return True
 
@@ -103,20 +109,32 @@ class LatencyLimit:
     def _judge(self, now: float, mean: float) -> None:
         if not self._floor_answers or mean <= 0.0:  # a coarse clock sees no time pass
             return
-        in_use = self.limit * min(1.0, self._floor / mean)
-        best = max(HEADROOM * in_use, in_use + 1)
-        if self._was_binding and self.limit > best + 0.7:
-            self._change(int(best + 0.3), now)
-            self._is_starting = False
-        elif self._was_binding and self._is_starting:
+        was_binding, self._was_binding = self._was_binding, False
+        if not was_binding:
+            return
+        if self.limit > self._best(mean) + 0.7:
+            self._slow.append(mean)
+            is_slots = self.is_proven or self._before_refusal is not None
+            if len(self._slow) >= (SLOW_WINDOWS if is_slots else 1):
+                self._borne = max(self._borne, self.limit)
+                self._change(int(self._best(min(self._slow)) + 0.3), now)
+                self._is_starting = False
+            return
+        self._slow.clear()
+        if self._is_starting:
             self._change(1.5 * self.limit + 0.5, now)
-        elif self._was_binding and self._since_change >= self._patience:
+        elif self._since_change >= (PATIENCE if self.limit + 1 <= self._borne else self._patience):
             self._change(self.limit + 1, now)
-        self._was_binding = False
+
+    def _best(self, mean: float) -> float:
+        """So many keep a host busy that answers in `mean` seconds, and make no queue that is felt."""
+        in_use = self.limit * min(1.0, self._floor / mean)
+        return max(HEADROOM * in_use, in_use + 1)
 
     def _change(self, limit: float, now: float) -> None:
         self.limit = max(1.0, min(limit, self.limit_max))
         self._changed_at = now
+        self._slow.clear()
         self._since_change = 0
         self._sum = 0.0
         self._answers = 0

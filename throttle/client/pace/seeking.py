@@ -37,6 +37,10 @@ SLOW_REFUSAL, SLOW_LATENCIES = 2.0, 5.0
 # A first refusal without a wait told: so many seconds, and requests' time. A host shut longer than OUTAGE, and not
 # at the first refusal, was out: that says nothing of the limit.
 REST, REST_REQUESTS, SHUT, OUTAGE = 0.3, 1.5, 3.0, 20.0
+# A wait that ended so many seconds late is made good: event loops are late by milliseconds at each turn, and by tens of
+# them on a busy machine, which would take 15 % of 8 a second. No more of it than this share of what the host's bucket
+# is believed to hold beyond one token.
+LATE_SECONDS, LATE_SHARE = 0.1, 0.5
 # Above so many a second the rate is worked out anew with each eighth request: it changes little with one.
 BRISK, EACH = 40.0, 8
 
@@ -45,6 +49,7 @@ class SeekingPace:
     """`rate` at first, within `rate_min` and `rate_max`; at most `in_flight_max` at once."""
 
     capacity = 1.0
+    catch_up = 0.0
 
     def __init__(
         self,
@@ -85,7 +90,7 @@ class SeekingPace:
             self._begin(now)
         elif self._slots.sent(height) and self.rate * self._latency > 2 * self.in_flight_max:
             pass  # the slots hold it back, and a faster pace would change nothing
-        elif gap > 1.5 / self.rate + 0.01:
+        elif gap > (1.5 + self.catch_up) / self.rate + 0.01:
             is_late = True  # nothing was wanted for a while
         else:
             is_on_time = True
@@ -210,6 +215,21 @@ class SeekingPace:
         else:
             rate = self._seek()
         self.rate = max(self.rate_min, min(self.rate_max, rate))
+        self.catch_up = self._catch_up(now)
+
+    def _catch_up(self, now: float) -> float:
+        """Tokens that may leave at once to make good for lateness; none while no burst is known that bears them.
+
+        A quota's rate makes up for it by itself, and of a bucket that others draw from too little is known.
+        """
+        if self._quota.is_told(now) or self._share.is_sharing:
+            return 0.0
+        late = LATE_SECONDS * self.rate
+        if self._window.rate is not None:
+            return late
+        if self._hold.fit is None:
+            return 0.0
+        return max(0.0, min(late, LATE_SHARE * (self._hold.fit.burst - 1.0)))
 
     def _rise(self) -> float:
         """By a little each few requests: one window too many is soon spent."""

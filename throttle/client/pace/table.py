@@ -12,6 +12,7 @@ class TablePace:
     """
 
     capacity = 1.0
+    catch_up = 0.0
 
     def __init__(
         self,
