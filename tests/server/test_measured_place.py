@@ -9,6 +9,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request as StarletteRequest
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from tests import virtual_clock
@@ -108,6 +109,32 @@ async def test_who_hangs_up_leaves_no_request_running() -> None:
     assert (app.load_limit.finished_in_all, app.load_limit.running) == (0, 0)
 
 
+@pytest.mark.parametrize("changed", [{"path": None}, {"path_params": ["x"]}, {"root_path": 7}])
+@in_virtual_time
+async def test_the_place_is_given_back_whatever_the_application_makes_of_its_scope(changed: dict[str, Any]) -> None:
+    async def careless(scope: Scope, receive: Receive, send: Send) -> None:
+        scope.update(changed)
+        await PlainTextResponse("page")(scope, receive, send)
+
+    app = ThrottleMiddleware(careless, limits=AUTO, clock=virtual_clock.now)
+    assert (await request(app).finished()).status == 200
+    assert app.load_limit is not None
+    assert (app.load, app.load_limit.running) == (0, 0)
+
+
+@in_virtual_time
+async def test_a_stream_that_begins_twice_is_left_out_once() -> None:
+    async def stammering(scope: Scope, receive: Receive, send: Send) -> None:
+        start = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]}
+        await send(start)
+        await send(start)
+
+    app = ThrottleMiddleware(stammering, limits=AUTO, clock=virtual_clock.now, count_streams=True)
+    await request(app).finished()
+    assert app.load_limit is not None
+    assert (app.load, app.load_limit.running) == (0, 0)
+
+
 @in_virtual_time
 async def test_nothing_is_measured_where_the_limit_is_a_number() -> None:
     app = site(limits=Limits(load_max=7))
@@ -191,6 +218,9 @@ def test_what_costs_alike_is_the_route_or_the_first_segment_below_one_that_takes
     assert kind("/items/1", name="1") == kind("/items/2", name="2")
     assert kind("/1", name="1") == kind("/2", name="2")
     assert kind("/wiki/a", path="wiki/a") == kind("/wiki/b", path="wiki/b") != kind("/cart/1", path="cart/1")
+    number, name = {"path": "/7", "path_params": {"number": 7}}, "x" * 70
+    assert kind_of(number) == kind_of({"path": "/8", "path_params": {"number": 8}})
+    assert kind("/" + name, name=name) == kind("/y" + name, name="y" + name)
     assert kind_of({"path": "/a/1"}) == kind_of({"path": "/a/2"}) != kind_of({"path": "/b/1"})
     assert len(kind_of({"path": "/" + "x" * 100_000})[1]) <= 64
 
