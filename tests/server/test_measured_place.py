@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -158,6 +160,31 @@ async def test_a_path_may_have_a_limit_that_is_found_where_the_site_has_a_number
     assert app.load_max == 3
     assert app.load_limit is not None
     assert app.load_limit.finished_in_all == 1
+
+
+@in_virtual_time
+async def test_a_stop_wakes_who_sleeps_since_the_number_is_found_out_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Callable[[], object]] = []
+    monkeypatch.setattr("throttle.server.middleware.on_stop_signal", told.append)
+    config = tmp_path / "throttle.toml"
+    config.write_text("[limits]\nload_max = 1\nstack_hits = 'off'\n")
+    app = site(config=config)
+    people = [request(app, "/read") for _ in range(20)]
+    sleepers = [request(app, agent=FEED_READER)]
+    await asyncio.sleep(2)
+    config.write_text("[limits]\nload_max = 'auto'\nstack_hits = 'off'\n")
+    sleepers += [request(app, agent=FEED_READER)]
+    await asyncio.sleep(1)
+    assert app.sleeping == 2
+    assert app.load_limit is not None
+    for act in told:
+        act()
+    assert [(await one.finished()).status for one in sleepers] == [503, 503]
+    assert app.load == len(people)
+    await asyncio.gather(*(one.finished() for one in people))
+    assert (app.load, app.sleeping, app.load_limit.running) == (0, 0, 0)
 
 
 @in_virtual_time

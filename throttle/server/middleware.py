@@ -481,7 +481,7 @@ class ThrottleMiddleware:
     def _hear_stop_signal(self) -> None:
         if not self._hears_stop_signal:
             self._hears_stop_signal = True
-            on_stop_signal(self._gate.close)
+            on_stop_signal(lambda: self._gate.close())  # that of then: another may be put in front of the store
 
     def _until_shutdown(self, receive: Receive) -> Receive:
         async def watched() -> Message:
