@@ -188,6 +188,29 @@ async def test_a_stop_wakes_who_sleeps_since_the_number_is_found_out_too(
 
 
 @in_virtual_time
+async def test_a_site_that_is_started_again_lets_bots_sleep_again() -> None:
+    app = site()
+    messages = [{"type": f"lifespan.{event}"} for event in ("startup", "shutdown", "startup")]
+
+    async def lives(scope: Scope, receive: Receive, send: Send) -> None:
+        while messages:
+            await receive()
+
+    async def told() -> Any:
+        return messages.pop(0)
+
+    app.app, served = lives, app.app
+    await app({"type": "lifespan"}, told, None)  # type: ignore[arg-type]
+    app.app = served
+    people = [request(app, "/read") for _ in range(20)]
+    await asyncio.sleep(1)
+    bot = request(app, agent=FEED_READER)
+    await asyncio.sleep(0.01)
+    assert app.sleeping == 1
+    await asyncio.gather(bot.finished(), *(one.finished() for one in people))
+
+
+@in_virtual_time
 async def test_in_a_dry_run_who_would_have_been_refused_runs_and_weighs_on_the_measure() -> None:
     app = site(limits=Limits(load_max="auto", stack_hits=1), enforce=False)
     await request(app).finished()

@@ -488,7 +488,7 @@ class ThrottleMiddleware:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 self._hears_stop_signal = False  # the loop may be another one
-                self.store.open()
+                self._gate.open()
                 if type(self.store) is MemoryStore:
                     warn_of_several()
             elif message["type"] == "lifespan.shutdown":
