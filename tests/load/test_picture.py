@@ -84,3 +84,20 @@ def test_a_png_has_a_column_for_each_run_and_a_row_for_each_panel():
     image = Image.open(BytesIO(png([drawn, drawn])))
     assert image.size == (2 * WIDTH * SCALE, 3 * HEIGHT * SCALE)
     assert len(image.getcolors(1_000_000)) > 10
+
+
+def test_a_class_that_was_served_once_is_seen():
+    report = Report(["people"])
+    report.offer("people")
+    report.count("people", Answer(), 0.1, 0.5)
+    latency, outcomes = panels(report, 1, "a run")
+    drawn = [shape.points for shape in latency if isinstance(shape, Line) and shape.width == 1.8]
+    drawn += [shape.points for shape in outcomes if isinstance(shape, Area)]
+    assert [max(x for x, _ in points) - min(x for x, _ in points) for points in drawn] == [8, 8]
+
+
+def test_what_the_site_tells_after_the_traffic_is_not_drawn_at_its_end():
+    report = a_report()
+    within = panels(report, 10, "a run")
+    report.counts.append(Counts(12.0, 0, 15, 0, 10))
+    assert panels(report, 10, "a run") == within
