@@ -10,7 +10,7 @@ from typing import Any
 from decision import held, many_callers
 from decision.added_cost import Cost, Traffic, costs
 from decision.report import Bar, table
-from decision.subjects import BARE, FLOORS, OFF, ON, PEERS
+from decision.subjects import AUTO, BARE, FLOORS, OFF, ON, PEERS
 from decision.traffic import BOTS, BROWSERS, CRAWLERS
 
 PERSON = 2.0
@@ -39,7 +39,7 @@ class Report:
 async def added(report: Report) -> None:
     """CPU that a served request costs above the bare site; CPU of a refusal in all."""
     quick = report.options.quick
-    subjects = [*FLOORS, OFF, ON, *([] if report.options.no_peers else PEERS)]
+    subjects = [*FLOORS, OFF, ON, AUTO, *([] if report.options.no_peers else PEERS)]
     many = 1_000 if quick else 10_000
     kinds = [
         *(Traffic(_callers(n), BROWSERS, n, PERSON) for n in (1, 20, many)),

@@ -7,6 +7,7 @@ which flatters them; their keys are the bare address.
 """
 
 import functools
+import itertools
 import operator
 import types
 from collections.abc import Awaitable, Callable
@@ -18,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from throttle import MemoryStore, ThrottleMiddleware
+from throttle import Limits, MemoryStore, ThrottleMiddleware
 
 HITS, SECONDS = 10, 15
 
@@ -98,6 +99,13 @@ def behind(middleware: Any, **options: Any) -> Starlette:
 def throttle(clock: Clock, *, fields: bool = False, store: MemoryStore | None = None) -> Starlette:
     store = MemoryStore() if store is None else store
     return behind(ThrottleMiddleware, store=store, clock=clock.read, rate_limit_fields=fields)
+
+
+def throttle_that_measures(clock: Clock) -> Starlette:
+    """With `load_max="auto"`: each look at the clock finds it a bit later, or no request would have lasted."""
+    looks = itertools.count()
+    options = {"limits": Limits(load_max="auto"), "rate_limit_fields": False}
+    return behind(ThrottleMiddleware, clock=lambda: clock.read() + next(looks) * 1e-5, **options)
 
 
 # Peers; imported when asked for, since they live in another environment
@@ -198,6 +206,7 @@ FLOORS = [
 ]
 OFF = Subject("throttle, RateLimit fields off", throttle)
 ON = Subject("throttle, RateLimit fields on", functools.partial(throttle, fields=True))
+AUTO = Subject('throttle, load_max="auto", fields off', throttle_that_measures)
 PEERS = [
     Subject("throttled-py, sliding window, thin gate", throttled_py, is_peer=True),
     Subject("pyrate-limiter, thin gate", pyrate_limiter, is_peer=True),

@@ -182,6 +182,13 @@ def test_a_requirement_on_what_was_not_measured_is_not_met():
         requirement("people.p95<", ["people.p95"])
 
 
+@pytest.mark.parametrize("name", ["bots_(AI)", "a&b=c<1", "people_[/red]"])
+def test_a_class_of_any_name_can_be_required_something_of(name):
+    for sign in ("==", "!=", "<=", ">=", "<", ">"):
+        one = requirement(f"{name}.p95{sign}0.3", [f"{name}.p95"])
+        assert (one.figure, one.sign, one.number) == (f"{name}.p95", sign, 0.3)
+
+
 def test_the_demo_site_is_started_without_its_throttle_to_be_compared():
     from argparse import Namespace
 

@@ -60,3 +60,12 @@ def test_no_color_is_honoured(monkeypatch):
     shown = shown_on(Terminal(), monkeypatch)
     colours = [part for part in shown.split("\x1b[")[1:] if part.startswith(("3", "4", "9")) and "m" in part[:6]]
     assert colours == []
+
+
+@pytest.mark.parametrize("name", ["bots [/red]", "[bold]bots", ":smile:"])
+def test_a_class_is_shown_by_the_name_it_has(name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    report = Report([name])
+    terminal = Terminal()
+    Screen(terminal).table(report)
+    assert name in terminal.getvalue()

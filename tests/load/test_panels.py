@@ -64,3 +64,20 @@ def test_the_page_needs_nothing_else_and_escapes_names():
 
 def test_an_empty_run_is_drawn_as_well():
     assert all(svg(picture) for picture in panels(Report(["people"]), 1, "nothing"))
+
+
+def test_a_class_that_was_served_once_is_seen():
+    report = Report(["people"])
+    report.offer("people")
+    report.count("people", Answer(), 0.1, 0.5)
+    latency, outcomes = panels(report, 1, "a run")
+    drawn = [shape.points for shape in latency.shapes if isinstance(shape, Line) and shape.width == 1.8]
+    drawn += [shape.points for shape in outcomes.shapes if isinstance(shape, Area)]
+    assert [max(x for x, _ in points) - min(x for x, _ in points) for points in drawn] == [8, 8]
+
+
+def test_what_the_site_tells_after_the_traffic_is_not_drawn_at_its_end():
+    report = a_report()
+    within = panels(report, 10, "a run")
+    report.counts.append(Counts(12.0, 0, 15, 0, 10))
+    assert panels(report, 10, "a run") == within

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request as StarletteRequest
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from tests import virtual_clock
@@ -108,6 +111,32 @@ async def test_who_hangs_up_leaves_no_request_running() -> None:
     assert (app.load_limit.finished_in_all, app.load_limit.running) == (0, 0)
 
 
+@pytest.mark.parametrize("changed", [{"path": None}, {"path_params": ["x"]}, {"root_path": 7}])
+@in_virtual_time
+async def test_the_place_is_given_back_whatever_the_application_makes_of_its_scope(changed: dict[str, Any]) -> None:
+    async def careless(scope: Scope, receive: Receive, send: Send) -> None:
+        scope.update(changed)
+        await PlainTextResponse("page")(scope, receive, send)
+
+    app = ThrottleMiddleware(careless, limits=AUTO, clock=virtual_clock.now)
+    assert (await request(app).finished()).status == 200
+    assert app.load_limit is not None
+    assert (app.load, app.load_limit.running) == (0, 0)
+
+
+@in_virtual_time
+async def test_a_stream_that_begins_twice_is_left_out_once() -> None:
+    async def stammering(scope: Scope, receive: Receive, send: Send) -> None:
+        start = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]}
+        await send(start)
+        await send(start)
+
+    app = ThrottleMiddleware(stammering, limits=AUTO, clock=virtual_clock.now, count_streams=True)
+    await request(app).finished()
+    assert app.load_limit is not None
+    assert (app.load, app.load_limit.running) == (0, 0)
+
+
 @in_virtual_time
 async def test_nothing_is_measured_where_the_limit_is_a_number() -> None:
     app = site(limits=Limits(load_max=7))
@@ -131,6 +160,54 @@ async def test_a_path_may_have_a_limit_that_is_found_where_the_site_has_a_number
     assert app.load_max == 3
     assert app.load_limit is not None
     assert app.load_limit.finished_in_all == 1
+
+
+@in_virtual_time
+async def test_a_stop_wakes_who_sleeps_since_the_number_is_found_out_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Callable[[], object]] = []
+    monkeypatch.setattr("throttle.server.middleware.on_stop_signal", told.append)
+    config = tmp_path / "throttle.toml"
+    config.write_text("[limits]\nload_max = 1\nstack_hits = 'off'\n")
+    app = site(config=config)
+    people = [request(app, "/read") for _ in range(20)]
+    sleepers = [request(app, agent=FEED_READER)]
+    await asyncio.sleep(2)
+    config.write_text("[limits]\nload_max = 'auto'\nstack_hits = 'off'\n")
+    sleepers += [request(app, agent=FEED_READER)]
+    await asyncio.sleep(1)
+    assert app.sleeping == 2
+    assert app.load_limit is not None
+    for act in told:
+        act()
+    assert [(await one.finished()).status for one in sleepers] == [503, 503]
+    assert app.load == len(people)
+    await asyncio.gather(*(one.finished() for one in people))
+    assert (app.load, app.sleeping, app.load_limit.running) == (0, 0, 0)
+
+
+@in_virtual_time
+async def test_a_site_that_is_started_again_lets_bots_sleep_again() -> None:
+    app = site()
+    messages = [{"type": f"lifespan.{event}"} for event in ("startup", "shutdown", "startup")]
+
+    async def lives(scope: Scope, receive: Receive, send: Send) -> None:
+        while messages:
+            await receive()
+
+    async def told() -> Any:
+        return messages.pop(0)
+
+    app.app, served = lives, app.app
+    await app({"type": "lifespan"}, told, None)  # type: ignore[arg-type]
+    app.app = served
+    people = [request(app, "/read") for _ in range(20)]
+    await asyncio.sleep(1)
+    bot = request(app, agent=FEED_READER)
+    await asyncio.sleep(0.01)
+    assert app.sleeping == 1
+    await asyncio.gather(bot.finished(), *(one.finished() for one in people))
 
 
 @in_virtual_time
@@ -191,6 +268,9 @@ def test_what_costs_alike_is_the_route_or_the_first_segment_below_one_that_takes
     assert kind("/items/1", name="1") == kind("/items/2", name="2")
     assert kind("/1", name="1") == kind("/2", name="2")
     assert kind("/wiki/a", path="wiki/a") == kind("/wiki/b", path="wiki/b") != kind("/cart/1", path="cart/1")
+    number, name = {"path": "/7", "path_params": {"number": 7}}, "x" * 70
+    assert kind_of(number) == kind_of({"path": "/8", "path_params": {"number": 8}})
+    assert kind("/" + name, name=name) == kind("/y" + name, name="y" + name)
     assert kind_of({"path": "/a/1"}) == kind_of({"path": "/a/2"}) != kind_of({"path": "/b/1"})
     assert len(kind_of({"path": "/" + "x" * 100_000})[1]) <= 64
 

@@ -13,7 +13,7 @@ _OPERATORS = {
     "<": operator.lt,
     ">": operator.gt,
 }
-_FORM = re.compile(r"\s*([\w.'-]+)\s*(==|!=|<=|>=|<|>)\s*([\d.]+)\s*")
+_FORM = re.compile(r"\s*(\S+?)\s*(==|!=|<=|>=|<|>)\s*([\d.]+)\s*")
 
 
 class RequirementError(ValueError):

@@ -95,11 +95,12 @@ def _moving(report: Report, now: float, seconds: float) -> "Group":
 
 def _drawn(report: Report, last: int = 0) -> "Table":
     from rich.table import Table
+    from rich.text import Text
 
     # One space between columns: all of it fits into 80.
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold underline")
     for place, column in enumerate(COLUMNS):
         table.add_column(column, justify="left" if place == 0 else "right", no_wrap=True, min_width=len(column))
     for row in report.rows(last):
-        table.add_row(*row)
+        table.add_row(*map(Text, row))  # a class may be called [what it likes]
     return table

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from throttle.load.report import FAILED, REFUSED, SERVED, Report, percentile
+from throttle.load.report import FAILED, REFUSED, SERVED, Counts, Report, percentile
 from throttle.plot.picture import Area, Line, Picture, Point, Shape, Text
 
 WIDTH, HEIGHT, MARGIN = 640, 240, 56
@@ -32,8 +32,8 @@ def panels(report: Report, seconds: float, title: str) -> list[Picture]:
         _panel(f"{title}: p95 by class, seconds", latency_series(report, seconds, step), seconds, is_log=True),
         _panel(f"{title}: requests a second", _edges(report, seconds, step), seconds, is_stacked=True),
     ]
-    if report.counts:
-        drawn.append(_panel(f"{title}: in flight and sleeping", list(_counts(report)), seconds))
+    if told := [one for one in report.counts if one.at <= seconds]:
+        drawn.append(_panel(f"{title}: in flight and sleeping", list(_counts(told)), seconds))
     return drawn
 
 
@@ -66,8 +66,7 @@ def _edges(report: Report, seconds: float, step: float) -> list[Series]:
     return edges
 
 
-def _counts(report: Report) -> Iterator[Series]:
-    told = report.counts
+def _counts(told: Sequence[Counts]) -> Iterator[Series]:
     yield Series("in flight", [(one.at, one.load) for one in told], COLOURS[0])
     limits = [(one.at, float(one.load_max)) for one in told if one.load_max is not None]
     if limits:
@@ -106,7 +105,8 @@ def _panel(
         shapes += _stacked(series, x, y)
     else:
         for one in series:
-            shapes.append(Line([(x(at), y(value)) for at, value in one.points], one.colour, 1.8, one.is_dashed))
+            points = _wide([(x(at), y(value)) for at, value in one.points])
+            shapes.append(Line(points, one.colour, 1.8, one.is_dashed))
     for tick in _ticks([seconds]):
         if tick <= seconds:
             shapes.append(Text(x(tick), HEIGHT - 10, f"{tick:g} s" if tick else "0", "middle"))
@@ -116,10 +116,17 @@ def _panel(
 def _stacked(series: Sequence[Series], x: Callable[[float], float], y: Callable[[float], float]) -> Iterator[Shape]:
     below: list[Point] | None = None
     for one in series:
-        edge = [(x(at), y(value)) for at, value in one.points]
+        edge = _wide([(x(at), y(value)) for at, value in one.points])
         floor = below or [(edge[0][0], y(0.0)), (edge[-1][0], y(0.0))]
         yield Area([*edge, *reversed(floor)], one.colour)
         below = edge
+
+
+def _wide(points: list[Point]) -> list[Point]:
+    """A lone point as a dash: a line from it to itself would not be seen."""
+    if len(points) > 1:
+        return points
+    return [(x + aside, y) for x, y in points for aside in (-4.0, 4.0)]
 
 
 def _legend(series: Sequence[Series]) -> Iterator[Shape]:

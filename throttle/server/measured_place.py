@@ -21,7 +21,7 @@ class MeasuredPlace(Place):
     Streams and WebSockets are no measure of the site, and neither are failures and what it does not have.
     """
 
-    __slots__ = ("_began", "_caller_class", "_clock", "_gate", "_limit", "_scope", "_status")
+    __slots__ = ("_began", "_caller_class", "_clock", "_gate", "_is_measured", "_limit", "_scope", "_status")
 
     def __init__(
         self,
@@ -42,26 +42,38 @@ class MeasuredPlace(Place):
         self._caller_class = caller_class
         self._clock = clock
         self._status = 0
-        self._began = limit.began(int(clock() * MICROSECONDS + 0.5))
+        self._is_measured = True
+        """it counts as running for the limit"""
+        self._began = limit.began(self._now())
 
     def send(self, message: Message) -> Awaitable[None]:
-        if message["type"] in STARTS and self._is_held:
+        if message["type"] in STARTS and self._is_measured:
+            self._status = message.get("status", 0)
             if is_stream(message):
-                self._status = -1
-                self._limit.left(int(self._clock() * MICROSECONDS + 0.5))
-            else:
-                self._status = message.get("status", 0)
+                self._is_measured = False
+                self._limit.left(self._now())
         return Place.send(self, message)
 
     def release(self) -> None:
-        if self._is_held and self._status >= 0:
-            now = int(self._clock() * MICROSECONDS + 0.5)
-            if 0 < self._status < 400:
-                kind = (*kind_of(self._scope), self._status), self._caller_class
-                self._gate.ended(kind, self._began, now)
+        if self._is_measured:
+            self._is_measured = False
+            if (kind := self._kind()) is None:
+                self._limit.left(self._now())
             else:
-                self._limit.left(now)
+                self._gate.ended(kind, self._began, self._now())
         Place.release(self)
+
+    def _now(self) -> int:
+        return int(self._clock() * MICROSECONDS + 0.5)
+
+    def _kind(self) -> tuple[object, object] | None:
+        """None for what is no measure."""
+        try:
+            if 0 < self._status < 400:
+                return (*kind_of(self._scope), self._status), self._caller_class
+        except Exception:
+            pass  # whatever the application has made of its scope, the place must be given back
+        return None
 
 
 def kind_of(scope: Mapping[str, Any]) -> tuple[int, str]:
@@ -69,8 +81,8 @@ def kind_of(scope: Mapping[str, Any]) -> tuple[int, str]:
 
     For the segment tells apart what lies below a route that takes all paths, and what no router of ours has routed.
     """
-    segment = app_path(scope).partition("/")[2].partition("/")[0][:LONGEST_SEGMENT]
+    segment = app_path(scope).partition("/")[2].partition("/")[0]
     parameters = scope.get("path_params")
-    if parameters and segment in parameters.values():
+    if parameters and segment in map(str, parameters.values()):  # a number or a UUID, where the route says so
         segment = ""
-    return id(scope.get("endpoint")), segment
+    return id(scope.get("endpoint")), segment[:LONGEST_SEGMENT]

@@ -481,14 +481,14 @@ class ThrottleMiddleware:
     def _hear_stop_signal(self) -> None:
         if not self._hears_stop_signal:
             self._hears_stop_signal = True
-            on_stop_signal(self._gate.close)
+            on_stop_signal(lambda: self._gate.close())  # that of then: another may be put in front of the store
 
     def _until_shutdown(self, receive: Receive) -> Receive:
         async def watched() -> Message:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 self._hears_stop_signal = False  # the loop may be another one
-                self.store.open()
+                self._gate.open()
                 if type(self.store) is MemoryStore:
                     warn_of_several()
             elif message["type"] == "lifespan.shutdown":
