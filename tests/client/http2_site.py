@@ -1,7 +1,8 @@
-"""A site on loopback that speaks HTTP/2 without TLS, and takes 10 ms for each answer."""
+"""A site on loopback that speaks HTTP/2, with TLS or without, and takes 10 ms for each answer."""
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator
 
 import h2.config
@@ -10,7 +11,8 @@ import h2.events
 
 
 class Http2Site:
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        self.tls = tls
         self.port = 0
         self.connections = 0
         self.open = 0
@@ -20,7 +22,7 @@ class Http2Site:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'http' if self.tls is None else 'https'}://127.0.0.1:{self.port}"
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -58,9 +60,9 @@ class Http2Site:
 
 
 @contextlib.asynccontextmanager
-async def http2_site() -> AsyncIterator[Http2Site]:
-    opened = Http2Site()
-    server = await asyncio.start_server(opened.connected, "127.0.0.1", 0)
+async def http2_site(tls: ssl.SSLContext | None = None) -> AsyncIterator[Http2Site]:
+    opened = Http2Site(tls)
+    server = await asyncio.start_server(opened.connected, "127.0.0.1", 0, ssl=tls)
     opened.port = server.sockets[0].getsockname()[1]
     try:
         yield opened

@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import ssl
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 import trio
+import trustme
 
 from tests import virtual_clock
 from tests.client.http2_site import http2_site
@@ -52,6 +54,30 @@ def test_http2_shares_a_connection_and_the_slots_are_the_limit(httpx: Any, throt
             assert {(answer.http_version, answer.text) for answer in answers} == {("HTTP/2", "hello")}
             assert site.connections == 1
             assert site.open_most <= 3
+
+    asyncio.run(scenario())
+
+
+def test_http2_is_agreed_on_over_tls(httpx: Any, throttle_for: Any) -> None:
+    async def scenario() -> None:
+        authority = trustme.CA()
+        server, client_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+        authority.issue_cert("127.0.0.1").configure_cert(server)
+        authority.configure_trust(client_side)
+        server.set_alpn_protocols(["h2"])
+        async with http2_site(server) as site:
+            site.statuses = [503]
+            transport = throttle_for.AsyncThrottledTransport(
+                pace=aimd, rates=Rates(start=1e6, in_flight=3), http2=True, verify=client_side
+            )
+            async with httpx.AsyncClient(transport=transport) as client:
+                await client.get(site.url)
+                answers = await asyncio.gather(*(client.get(site.url) for _ in range(12)))
+            assert {(answer.http_version, answer.text) for answer in answers} == {("HTTP/2", "hello")}
+            assert site.connections == 1
+            assert site.open_most <= 3
+            (stats,) = transport.stats().values()
+            assert stats.statuses == {"503": 1, "200": 13}
 
     asyncio.run(scenario())
 
