@@ -47,8 +47,7 @@ class Middleware:
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
         now = self.clock()
-        with self.hosts.lock:
-            host = self.hosts.host(request.url.host_port_subcomponent or "", now)
+        host = self.hosts.host(request.url.host_port_subcomponent or "", now)
         attempt = _Attempt(request, handler, host, self.clock)
         is_replayable = isinstance(request.body, bytes | aiohttp.BytesPayload)
         try:

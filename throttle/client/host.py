@@ -30,6 +30,7 @@ RATE_TOLD = 0.1
 TOLD_JITTER, TOLD_JITTER_MAX = 0.05, 0.5
 
 
+SERVED = Ending.SERVED  # looking a member up takes as long as five comparisons, on the way of each request
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})  # RFC 9110, 9.2.2
 
 
@@ -96,6 +97,7 @@ class Host:
         self.breaker = CircuitBreaker()
         self.retry_budget = RetryBudget(now)
         self.stopped: str | None = None  # why nothing more is sent
+        self.filed_until = float("-inf")  # whose table it is in looks no sooner whether it still is (`hosts`)
         self._on_event = on_event
         self._cut_at = float("-inf")  # when the last first refusal of a series was read
         self._drops_in_a_row = 0
@@ -108,6 +110,26 @@ class Host:
         self._retries = 0
 
     # -- before a request leaves
+
+    def place_at_once(self, now: float) -> Place | None:
+        """A place for a new request when nobody waits, nothing rests, and slot and token are there, as mostly.
+
+        Else it goes through an `exchange`. This and `served` are all of the way that most requests go.
+        """
+        slots, bucket, pace = self.in_flight, self.bucket, self.pace
+        if (
+            self.breaker.is_resting
+            or self.stopped is not None
+            or not slots.is_free()
+            or bucket.seconds_until_token(now) > 0.0
+        ):
+            return None
+        bucket.take()
+        slots.count = height = slots.count + 1
+        self.retry_budget.earn()
+        pace.sent(now, height)
+        self._obey_pace(now)
+        return Place(now, height, False)
 
     def ask(self, waiter: Waiter | None, now: float) -> Place | float:
         """A place; or the seconds until it is worth asking again, infinity for «when woken».
@@ -179,6 +201,18 @@ class Host:
 
     # -- how it ended
 
+    def served(self, place: Place, now: float, status: int) -> None:
+        """As `answered`, of an answer that tells nothing else (`told.tells_nothing`)."""
+        self._statuses[status] += 1
+        place.is_told = True
+        self._failures_in_a_row = 0
+        self._bears(place, now)
+        if place.is_scout:
+            self._reopen()
+        self._obey_pace(now)
+        if self._on_event is not None:
+            self._on_event(Answered(self.name, now, _name(status), SERVED.value, now - place.sent_at))
+
     def answered(self, place: Place, answer: Answer) -> Ending:
         """The three endings of a place: served, dropped, or neither."""
         now = answer.at
@@ -192,17 +226,16 @@ class Host:
         if ending is Ending.FAILED:
             self._failures_in_a_row += 1
             ending = Ending.DROPPED if self._failures_in_a_row >= FAILED_IN_A_ROW_MAX else Ending.NEUTRAL
-        elif ending is Ending.SERVED:
+        elif ending is SERVED:
             self._failures_in_a_row = 0
         place.is_told = True
         if ending is Ending.DROPPED:
             self._dropped(place, answer)
         else:
-            if ending is Ending.SERVED:
-                self._served(place, now)
+            if ending is SERVED:
+                self._bears(place, now)
             if place.is_scout:  # a 404 has passed the gate as well as a page
-                self.breaker.scout_served()
-                self.in_flight.wake_next()
+                self._reopen()
         if answer.quota is not None:
             rest = self.pace.told(now, answer.quota, self.in_flight.count - 1)
             if rest > 0.0:
@@ -268,12 +301,17 @@ class Host:
 
     # -- inside
 
-    def _served(self, place: Place, now: float) -> None:
+    def _bears(self, place: Place, now: float) -> None:
+        """The host has served it at this pace."""
         self.has_served = True
         if place.is_scout or not self.breaker.is_resting:
             self._drops_in_a_row = 0
         self._latencies.append(now - place.sent_at)
         self.pace.served(now, place.sent_at, place.height)
+
+    def _reopen(self) -> None:
+        self.breaker.scout_served()
+        self.in_flight.wake_next()
 
     def _dropped(self, place: Place, answer: Answer) -> None:
         now, told = answer.at, answer.retry_after

@@ -30,6 +30,10 @@ class InFlightLimit:
     def waiting(self) -> int:
         return len(self._waiters)
 
+    def is_free(self) -> bool:
+        """For a newcomer: nobody waits, and a slot is there."""
+        return not self._waiters and self.count < int(self.limit)
+
     def is_full(self) -> bool:
         return self.count >= int(self.limit)
 
