@@ -63,13 +63,14 @@ class _BothAttempts:
     def _is_sent(self) -> bool:
         return self._response is not None or self._error is not None
 
-    def _kept(self, place: Place, body: Any) -> Any:
+    def _kept(self, place: Place, body: type[Any]) -> Any:
         """The response, whose body gives the place back; or the error is raised, and nothing is held."""
         if self._error is not None:
             with self.host.lock:
                 self.host.release(place)
             raise self._error
-        return held(self._response, body(self._response.stream, self._transport.pools, self._pool, self.host, place))
+        body(self._response, self._transport.pools, self._pool, self.host, place)
+        return self._response
 
     def _give_back(self) -> None:
         pool, self._pool = self._pool, None
@@ -93,14 +94,6 @@ class _BothAttempts:
         self._error = error
         failure = Failure.TIMEOUT if isinstance(error, library.timeouts) else Failure.CONNECT
         return Answer(self._transport.clock(), failure)
-
-
-def held(response: Any, body: Any) -> Any:
-    """The response, with a body that holds the connection and the place."""
-    response.stream = body
-    if response.is_closed:  # made with its content, by a mock or a cache: nobody will close its body
-        body.give_back()
-    return response
 
 
 class AsyncHttpxAttempt(_BothAttempts):

@@ -8,16 +8,18 @@ from throttle.client.pools import Pool, Pools
 
 
 class _BothBodies:
-    """`stream` is the library's own, which does the reading."""
+    """The response is given it in the place of the library's own, which still does the reading."""
 
     _place: Place | None = None
 
-    def __init__(self, stream: Any, pools: Pools[Any], pool: Pool[Any], host: Host, place: Place) -> None:
-        self._stream = stream
+    def __init__(self, response: Any, pools: Pools[Any], pool: Pool[Any], host: Host, place: Place) -> None:
+        self._stream, response.stream = response.stream, self
         self._pools = pools
         self._pool = pool
         self._host = host
         self._place = place
+        if response.is_closed:  # made with its content, by a mock or a cache: nobody will close its body
+            self.give_back()
 
     def __del__(self) -> None:
         # The answer was dropped and not closed. Its connection stays open until its pool is closed for being idle;

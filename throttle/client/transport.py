@@ -15,7 +15,7 @@ from throttle.client.driver import drive, drive_async
 from throttle.client.exchange import Refused
 from throttle.client.host import Host, HostStats, Place
 from throttle.client.hosts import Hosts
-from throttle.client.httpx_attempt import AsyncHttpxAttempt, HttpxAttempt, Library, held
+from throttle.client.httpx_attempt import AsyncHttpxAttempt, HttpxAttempt, Library
 from throttle.client.pools import Origin, Pools
 from throttle.client.proxies import EnvironmentProxies
 from throttle.client.settings import SETTINGS, Settings, capped, given_or_new
@@ -154,7 +154,8 @@ class AsyncTransport(BothTransports):
                 pool = pools.take(origin)
                 response = await pool.transport.handle_async_request(request)
                 if self._is_served(response, host, place):
-                    return held(response, self.library.async_body(response.stream, pools, pool, host, place))
+                    self.library.async_body(response, pools, pool, host, place)
+                    return response
                 attempt = AsyncHttpxAttempt(self, host, origin, request, pool, response=response)
             except BaseException as error:
                 attempt = AsyncHttpxAttempt(self, host, origin, request, pool, error=error)
@@ -201,7 +202,8 @@ class Transport(BothTransports):
                 pool = pools.take(origin)
                 response = pool.transport.handle_request(request)
                 if self._is_served(response, host, place):
-                    return held(response, self.library.body(response.stream, pools, pool, host, place))
+                    self.library.body(response, pools, pool, host, place)
+                    return response
                 attempt = HttpxAttempt(self, host, origin, request, pool, response=response)
             except BaseException as error:
                 attempt = HttpxAttempt(self, host, origin, request, pool, error=error)
