@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # For so long a host is found by the authority alone, and not counted as asked anew.
 FILED_SECONDS = 1.0
+LATELY_MAX = 1000  # authorities known so; a host that the table has dropped may linger among them
 
 
 class Hosts:
@@ -79,7 +80,7 @@ class Hosts:
             host = self._new_host(key, now)
         self._by_key[key] = host
         host.filed_until = now + FILED_SECONDS
-        if len(self._lately) >= 2 * self._hosts_max:
+        if len(self._lately) >= LATELY_MAX:
             self._lately.clear()
         self._lately[authority] = host
         return host
