@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.simulator.score import run
 from benchmarks.simulator.situations import FOURTEEN
 from throttle.client.answer import Answer
-from throttle.client.exchange import heard, place_at_once
+from throttle.client.exchange import heard
 from throttle.client.host import Host
 from throttle.client.pace import Pace
 from throttle.client.pace.aimd import AimdPace
@@ -39,10 +39,10 @@ def ours(pace: Callable[[], Pace]) -> Callable[[], Coroutine[Any, Any, float]]:
         for _ in range(REQUESTS):
             now += 1.0 / host.pace.rate + 1e-6
             started = time.process_time()
-            place = place_at_once(host, now)
+            place = host.place_at_once(now)
             if place is None:  # the pace has just slowed: asked once more, which is counted
                 now += host.bucket.seconds_until_token(now)
-                place = place_at_once(host, now)
+                place = host.place_at_once(now)
             assert place is not None
             heard(host, place, Answer(now + 0.0005, 200), 0, "GET", True)
             host.release(place)

@@ -4,7 +4,8 @@
 
 Microseconds of CPU, the client bare and throttled, none of them waiting for its turn. httpx and httpx2 on an inner
 transport that answers at once with eight fields; aiohttp, which has none to put in its place, on a host on loopback.
-Both ways run in turn in one process, warm, in many short rounds; what was made before is out of the collector's sight.
+Both ways run in turn in one process, in many short rounds, each of which begins with requests that do not count: the
+other way's have taken the processor's caches. What was made before is out of the collector's sight.
 Told are the median of the pairs' differences and of their ratios, and the difference of the fastest rounds, which says
 more on a busy machine. Below them the same for the bare client against itself, which is the noise, and with a pace that
 computes nothing, which is what the adapter and the host take. The machines alone: benchmarks.client_cost.
@@ -24,6 +25,7 @@ from benchmarks.farming.plan import open_hosts
 from throttle.client import Rates
 
 REQUESTS = 100
+WARM = 10
 ROUNDS = 150
 # Nobody waits for this pace, and it is not at its end, either.
 FAST = Rates(start=1e6, most=1e7)
@@ -98,6 +100,8 @@ SUBJECTS: dict[str, Callable[[str, dict[str, Any]], Client]] = {
 
 
 async def round_(ask: Ask) -> float:
+    for _ in range(WARM):
+        await ask()
     started = time.process_time()
     for _ in range(REQUESTS):
         await ask()

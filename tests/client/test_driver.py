@@ -15,7 +15,7 @@ from tests import virtual_clock
 from throttle.client import polite_hosts
 from throttle.client.answer import Answer, Ending
 from throttle.client.driver import AsyncBell, Bell, drive, drive_async
-from throttle.client.exchange import Send, exchange, place_at_once
+from throttle.client.exchange import Send, exchange
 from throttle.client.host import Host, HostStats
 from throttle.client.pace.aimd import AimdPace
 
@@ -189,9 +189,9 @@ def test_a_request_earns_its_share_of_a_retry_once_however_it_is_sent() -> None:
     host = Host("example.org", AimdPace(rate=1.0), 0.0, Random(1))
     budget = host.retry_budget
     before = budget.balance(0.0)
-    place = place_at_once(host, 0.0)
+    place = host.place_at_once(0.0)
     assert place is not None
-    assert place_at_once(host, 0.0) is None  # there is no token: it will go through the flow
+    assert host.place_at_once(0.0) is None  # there is no token: it will go through the flow
     next(exchange(host, lambda: None, 0.0))
     assert budget.balance(0.0) == pytest.approx(before + 2 * budget.share)
     next(exchange(host, lambda: None, 0.0, tried=Ending.DROPPED))  # again, as a retry
@@ -200,8 +200,8 @@ def test_a_request_earns_its_share_of_a_retry_once_however_it_is_sent() -> None:
 
 def test_nobody_overtakes_who_waits() -> None:
     host = Host("example.org", AimdPace(rate=1.0), 0.0, Random(1))
-    assert place_at_once(host, 0.0) is not None
+    assert host.place_at_once(0.0) is not None
     waiting = exchange(host, lambda: None, 0.0)
     next(waiting)
-    assert place_at_once(host, 50.0) is None
+    assert host.place_at_once(50.0) is None
     assert waiting.send(50.0) == Send(0)

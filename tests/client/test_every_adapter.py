@@ -62,7 +62,7 @@ def assert_nothing_is_held(asker: Asker) -> None:
     for name, host in asker.hosts.stats(0.0).items():
         assert (host.in_flight, host.waiting) == (0, 0), name
     transport = getattr(asker, "transport", None)
-    assert transport is None or not transport.pools._busy
+    assert transport is None or not any(pool.count for pool in transport.pools._pools.values())
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -58,7 +58,7 @@ async def test_an_answer_dropped_without_closing_gives_its_slot_to_who_waits() -
         gc.collect()  # httpx's own ring of references takes the collector
         assert (await waiting).status_code == 200
         assert transport.stats()["example.org"].in_flight == 0
-        assert not transport.pools._busy
+        assert not any(pool.count for pool in transport.pools._pools.values())
         await client.aclose()
 
 

@@ -190,17 +190,19 @@ def test_idle_pools_are_closed_after_a_time_and_when_they_are_too_many() -> None
         made[origin] = Closed()
         return made[origin]
 
-    pools = Pools(make, idle_max=2, idle_seconds=5.0)
+    now = 0.0
+    pools = Pools(make, lambda: now, idle_max=2, idle_seconds=5.0)
     origins = [("http", bytes([65 + turn])) for turn in range(4)]
     taken = [pools.take(origin) for origin in origins]
     assert pools.take(origins[0]) is taken[0]
-    pools.give_back(taken[0], 0.0)
-    assert not pools.has_surplus(100.0)  # none is idle
+    pools.give_back(taken[0])
+    assert pools.surplus_from == float("inf")  # none is idle
     for turn, pool in enumerate(taken):
-        pools.give_back(pool, 1.0 + turn)
+        now = 1.0 + turn
+        pools.give_back(pool)
     assert list(pools.surplus(4.0)) == [made[origins[0]], made[origins[1]]]
     assert list(pools.surplus(8.0)) == []
-    assert pools.has_surplus(8.1)
+    assert pools.surplus_from == 8.0
     assert list(pools.surplus(8.1)) == [made[origins[2]]]
     assert len(pools) == 1
 

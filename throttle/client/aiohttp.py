@@ -21,7 +21,7 @@ from throttle.client.host import Host, HostStats, Place
 from throttle.client.hosts import Hosts
 from throttle.client.settings import Settings, given_or_new
 from throttle.client.soft_block import PROBLEM_LENGTH_MAX
-from throttle.client.told import answer_told, is_body_telling
+from throttle.client.told import answer_told, is_body_telling, tells_nothing
 
 FAILURES = (aiohttp.ClientOSError, aiohttp.ServerConnectionError, OSError)
 # Of a proxy, or of a connection that we distrust: neither says how fast the host may be asked.
@@ -47,25 +47,59 @@ class Middleware:
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
         now = self.clock()
-        with self.hosts.lock:
-            host = self.hosts.host(request.url.host_port_subcomponent or "", now)
+        host = self.hosts.host(request.url.host_port_subcomponent or "", now)
+        with host.lock:
+            place = host.place_at_once(now)
         attempt = _Attempt(request, handler, host, self.clock)
+        if place is not None:  # as mostly
+            try:
+                attempt.response = response = await handler(request)
+                if self._is_served(response, host, place):
+                    return _held(response, host, place)
+            except BaseException as error:
+                attempt.error = error
         is_replayable = isinstance(request.body, bytes | aiohttp.BytesPayload)
         try:
             place = await drive_async(
-                host, attempt, now, self.clock, method=request.method, is_replayable=is_replayable
+                host, attempt, now, self.clock, method=request.method, is_replayable=is_replayable, place=place
             )
         except Refused as refused:
             raise _ERRORS[type(refused)](*refused.told) from None
         return attempt.kept(place)
+
+    def _is_served(self, response: aiohttp.ClientResponse, host: Host, place: Place) -> bool:
+        """Its answer tells nothing else, and the host has been told."""
+        if host.politeness.is_block is not None or not tells_nothing(response.status, response.raw_headers):
+            return False
+        now = self.clock()
+        with host.lock:
+            host.served(place, now, response.status)
+        return True
 
     def stats(self) -> dict[str, HostStats]:
         """What is known of each host."""
         return self.hosts.stats(self.clock())
 
 
+def _held(response: aiohttp.ClientResponse, host: Host, place: Place) -> aiohttp.ClientResponse:
+    """The response, whose connection gives the place back."""
+
+    def give_back() -> None:
+        with host.lock:
+            host.release(place)
+
+    connection = response.connection
+    if connection is None:  # the whole body has come with the header
+        give_back()
+    else:
+        connection.add_callback(give_back)
+    return response
+
+
 class _Attempt:
-    __slots__ = ("_clock", "_error", "_handler", "_host", "_request", "_response")
+    """What the last sending brought, a response or an error; the first may have gone already."""
+
+    __slots__ = ("_clock", "_handler", "_host", "_request", "error", "response")
 
     def __init__(
         self,
@@ -78,14 +112,19 @@ class _Attempt:
         self._handler = handler
         self._host = host
         self._clock = clock
-        self._response: aiohttp.ClientResponse | None = None
-        self._error: BaseException | None = None
+        self.response: aiohttp.ClientResponse | None = None
+        self.error: BaseException | None = None
 
     async def send(self) -> Answer:
-        try:
-            self._response = response = await self._handler(self._request)
-        except FAILURES as error:
-            return self._failed(error)
+        if self.response is None and self.error is None:
+            try:
+                self.response = await self._handler(self._request)
+            except FAILURES as error:
+                self.error = error
+        if self.error is not None:
+            return self._failed(self.error)
+        response = self.response
+        assert response is not None
         is_whole = self._host.politeness.is_block is not None
         answer = answer_told(self._clock(), response.status, response.raw_headers, is_whole=is_whole)
         if is_body_telling(answer, is_whole) and (response.content_length or PROBLEM_LENGTH_MAX) <= PROBLEM_LENGTH_MAX:
@@ -93,36 +132,26 @@ class _Attempt:
                 answer.body = await response.read()  # it is kept for the next who reads
             except BaseException as error:
                 response.close()
-                if isinstance(error, FAILURES):
-                    return self._failed(error)
-                raise
+                return self._failed(error)
         return answer
 
     async def discard(self) -> None:
-        if self._response is not None:
-            self._response.release()
-        self._response = self._error = None
+        if self.response is not None:
+            self.response.release()
+        self.response = self.error = None
 
     def kept(self, place: Place) -> aiohttp.ClientResponse:
         """The response, whose connection gives the place back; or the error is raised, and nothing is held."""
-
-        def give_back() -> None:
+        if self.error is not None:
             with self._host.lock:
                 self._host.release(place)
-
-        if self._response is None or self._error is not None:
-            give_back()
-            assert self._error is not None
-            raise self._error
-        connection = self._response.connection
-        if connection is None:  # the whole body has come with the header
-            give_back()
-        else:
-            connection.add_callback(give_back)
-        return self._response
+            raise self.error
+        assert self.response is not None
+        return _held(self.response, self._host, place)
 
     def _failed(self, error: BaseException) -> Answer:
-        if isinstance(error, OTHERS):
+        """The host failed; an error that says nothing of the host is raised."""
+        self.error = error
+        if isinstance(error, OTHERS) or not isinstance(error, FAILURES):
             raise error
-        self._error = error
         return Answer(self._clock(), Failure.TIMEOUT if isinstance(error, TimeoutError) else Failure.CONNECT)

@@ -101,8 +101,7 @@ class _Shared:
 
     def host(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Host:
         name = self._host if isinstance(self._host, str) else self._host(*arguments, **named)
-        with self.hosts.lock:
-            return self.hosts.host(name, self.clock())
+        return self.hosts.host(name, self.clock())
 
 
 class _Throttled:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from throttle.client.answer import Answer, Ending
-from throttle.client.exchange import Done, GiveUp, Send, Wait, exchange, heard, place_at_once
+from throttle.client.exchange import Done, GiveUp, Send, Wait, exchange, heard
 from throttle.client.host import Host, Place
 
 
@@ -138,14 +138,12 @@ async def drive_async(
 ) -> Place:
     """The place of the answer that `attempt` keeps in the end; `host.release()` it when the body is closed.
 
-    `place` is one that the caller has been given already, as a crawl's frontier has: then nothing waits here.
+    `place` is one that it has already: then nothing waits here.
     The host is locked while it is asked and told, never while anything waits: its table may be shared with threads.
     """
-    with host.lock:
-        if place is None:
-            place = place_at_once(host, now)
-        else:
-            host.retry_budget.earn()
+    if place is None:
+        with host.lock:
+            place = host.place_at_once(now)
     tried: Ending | None = None
     if place is not None:  # as mostly
         try:
@@ -204,11 +202,19 @@ async def _drive_async(
 
 
 def drive(
-    host: Host, attempt: Attempt, now: float, clock: Callable[[], float], *, method: str, is_replayable: bool
+    host: Host,
+    attempt: Attempt,
+    now: float,
+    clock: Callable[[], float],
+    *,
+    method: str,
+    is_replayable: bool,
+    place: Place | None = None,
 ) -> Place:
     """As `drive_async`, blocking."""
-    with host.lock:
-        place = place_at_once(host, now)
+    if place is None:
+        with host.lock:
+            place = host.place_at_once(now)
     tried: Ending | None = None
     if place is not None:
         try:

@@ -15,8 +15,8 @@ A driver, synchronous or not, is a loop over it:
 When a step other than `Done` follows a `Send`, the driver closes the answer it holds. However the loop is left,
 `flow.close()` gives back place and turn; after `Done` the place is the driver's.
 
-Most requests wait for nothing and are sent once, and need no flow: `place_at_once` and `heard` are its first turn and
-its judgement, for a driver to ask before it begins one.
+Most requests wait for nothing and are sent once, and need no flow: `Host.place_at_once` and `heard` are its first turn
+and its judgement, for a driver to ask before it begins one.
 """
 
 from collections.abc import Callable, Generator
@@ -112,17 +112,6 @@ def errors_as(base: type[Exception]) -> dict[type[Refused], Callable[..., Except
         kind: type(kind.__name__, (kind, base), {"__doc__": kind.__doc__, "__module__": "throttle.client"})
         for kind in kinds
     }
-
-
-def place_at_once(host: Host, now: float) -> Place | None:
-    """A place for a new request, when nobody waits and nothing rests; else there is an `exchange` to go through."""
-    if host.stopped is not None or host.breaker.is_resting:
-        return None
-    turn = host.ask(None, now)
-    if not isinstance(turn, Place):
-        return None
-    host.retry_budget.earn()
-    return turn
 
 
 def heard(host: Host, place: Place, answer: Answer, retries: int, method: str, is_replayable: bool) -> Ending | None:

@@ -21,6 +21,7 @@ from throttle.client.pace import Pace
 from throttle.client.retry_budget import RetryBudget
 from throttle.client.soft_block import soft_block_reason
 from throttle.client.token_bucket import TokenBucket
+from throttle.rate_limit_fields import Quota
 
 logger = logging.getLogger("throttle.client")
 
@@ -30,6 +31,7 @@ RATE_TOLD = 0.1
 TOLD_JITTER, TOLD_JITTER_MAX = 0.05, 0.5
 
 
+SERVED = Ending.SERVED  # looking a member up takes as long as five comparisons, on the way of each request
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})  # RFC 9110, 9.2.2
 
 
@@ -96,6 +98,7 @@ class Host:
         self.breaker = CircuitBreaker()
         self.retry_budget = RetryBudget(now)
         self.stopped: str | None = None  # why nothing more is sent
+        self.filed_until = float("-inf")  # whose table it is in looks no sooner whether it still is (`hosts`)
         self._on_event = on_event
         self._cut_at = float("-inf")  # when the last first refusal of a series was read
         self._drops_in_a_row = 0
@@ -108,6 +111,27 @@ class Host:
         self._retries = 0
 
     # -- before a request leaves
+
+    def place_at_once(self, now: float) -> Place | None:
+        """A place for a new request when nobody waits, nothing rests, and slot and token are there, as mostly.
+
+        Else it goes through an `exchange`. This, `served` and `release` are all of the way that most requests go.
+        """
+        slots, bucket = self.in_flight, self.bucket
+        if (
+            self.breaker.is_resting
+            or self.stopped is not None
+            or slots.waiters
+            or slots.count + 1 > slots.limit
+            or bucket.seconds_until_token(now) > 0.0
+        ):
+            return None
+        bucket.take()
+        slots.count = height = slots.count + 1
+        self.retry_budget.earn()
+        self.pace.sent(now, height)
+        self._obey_pace(now)
+        return Place(now, height, False)
 
     def ask(self, waiter: Waiter | None, now: float) -> Place | float:
         """A place; or the seconds until it is worth asking again, infinity for «when woken».
@@ -179,37 +203,42 @@ class Host:
 
     # -- how it ended
 
+    def served(self, place: Place, now: float, status: int | Failure, quota: Quota | None = None) -> None:
+        """The host bears this pace. Most answers tell nothing else (`told.tells_nothing`), and come here at once."""
+        self._statuses[status] += 1
+        self._failures_in_a_row = 0
+        self.has_served = True
+        place.is_told = True
+        if place.is_scout or not self.breaker.is_resting:
+            self._drops_in_a_row = 0
+        self._latencies.append(now - place.sent_at)
+        self.pace.served(now, place.sent_at, place.height)
+        if place.is_scout:
+            self._reopen()
+        if quota is not None:
+            self._told(now, quota)
+        self._obey_pace(now)
+        if self._on_event is not None:
+            self._tell_answered(place, now, status, SERVED)
+
     def answered(self, place: Place, answer: Answer) -> Ending:
         """The three endings of a place: served, dropped, or neither."""
         now = answer.at
+        ending = self._ending(answer)
+        if ending is SERVED:
+            self.served(place, now, answer.status, answer.quota)
+            return ending
         self._statuses[answer.status] += 1
-        ending = answer.ending
-        if answer.headers or self.politeness.is_block is not None:
-            reason = self._block_reason(answer)
-            if reason is not None:
-                self.stop(now, reason)
-                ending = Ending.NEUTRAL
-        if ending is Ending.FAILED:
-            self._failures_in_a_row += 1
-            ending = Ending.DROPPED if self._failures_in_a_row >= FAILED_IN_A_ROW_MAX else Ending.NEUTRAL
-        elif ending is Ending.SERVED:
-            self._failures_in_a_row = 0
         place.is_told = True
         if ending is Ending.DROPPED:
             self._dropped(place, answer)
-        else:
-            if ending is Ending.SERVED:
-                self._served(place, now)
-            if place.is_scout:  # a 404 has passed the gate as well as a page
-                self.breaker.scout_served()
-                self.in_flight.wake_next()
+        elif place.is_scout:  # a 404 has passed the gate as well as a page
+            self._reopen()
         if answer.quota is not None:
-            rest = self.pace.told(now, answer.quota, self.in_flight.count - 1)
-            if rest > 0.0:
-                self._rest(now, rest)
+            self._told(now, answer.quota)
         self._obey_pace(now)
         if self._on_event is not None:
-            self._on_event(Answered(self.name, now, _name(answer.status), ending.value, now - place.sent_at))
+            self._tell_answered(place, now, answer.status, ending)
         return ending
 
     def lost(self, place: Place) -> None:
@@ -268,12 +297,30 @@ class Host:
 
     # -- inside
 
-    def _served(self, place: Place, now: float) -> None:
-        self.has_served = True
-        if place.is_scout or not self.breaker.is_resting:
-            self._drops_in_a_row = 0
-        self._latencies.append(now - place.sent_at)
-        self.pace.served(now, place.sent_at, place.height)
+    def _ending(self, answer: Answer) -> Ending:
+        ending = answer.ending
+        if answer.headers or self.politeness.is_block is not None:
+            reason = self._block_reason(answer)
+            if reason is not None:
+                self.stop(answer.at, reason)
+                return Ending.NEUTRAL
+        if ending is Ending.FAILED:
+            self._failures_in_a_row += 1
+            return Ending.DROPPED if self._failures_in_a_row >= FAILED_IN_A_ROW_MAX else Ending.NEUTRAL
+        return ending
+
+    def _told(self, now: float, quota: Quota) -> None:
+        rest = self.pace.told(now, quota, self.in_flight.count - 1)
+        if rest > 0.0:
+            self._rest(now, rest)
+
+    def _tell_answered(self, place: Place, now: float, status: int | Failure, ending: Ending) -> None:
+        assert self._on_event is not None
+        self._on_event(Answered(self.name, now, _name(status), ending.value, now - place.sent_at))
+
+    def _reopen(self) -> None:
+        self.breaker.scout_served()
+        self.in_flight.wake_next()
 
     def _dropped(self, place: Place, answer: Answer) -> None:
         now, told = answer.at, answer.retry_after

@@ -18,12 +18,17 @@ if TYPE_CHECKING:
     from throttle.client.remembered.rate_memory import RateMemory
 
 
+# For so long a host is found by the authority alone, and not counted as asked anew.
+FILED_SECONDS = 1.0
+LATELY_MAX = 1000  # authorities known so; a host that the table has dropped may linger among them
+
+
 class Hosts:
     """One `Host` per key, at most `hosts_max` besides those in use.
 
     Dropped first: idle and longest unused; then one that was stopped, which is stopped again when it is asked again. A
     host at rest goes only when twice as many are known, the one whose rest ends first, since its pause is forgotten
-    with it. One with requests open or waiting is never dropped.
+    with it. One with requests open or waiting is never dropped. Safe under threads.
     """
 
     def __init__(
@@ -40,7 +45,7 @@ class Hosts:
         on_event: Callable[[Event], None] | None = None,
         random: Random | None = None,
     ) -> None:
-        self.lock = Lock()  # for drivers with threads, around `host()`
+        self._lock = Lock()
         self._pace = pace
         self._per_host = dict(per_host or {})  # other paces, by key
         self._key = lru_cache(maxsize=hosts_max)(key or HostKey())
@@ -54,18 +59,30 @@ class Hosts:
         self._on_event = on_event
         self._random = random or Random()
         self._by_key: dict[str, Host] = {}  # the longest unasked first
+        self._lately: dict[str | bytes, Host] = {}  # by authority: where to look first
 
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def host(self, authority: str, now: float) -> Host:
-        key = self._key(authority)
+    def host(self, authority: str | bytes, now: float) -> Host:
+        host = self._lately.get(authority)
+        if host is not None and now < host.filed_until:
+            return host
+        with self._lock:
+            return self._filed(authority, now)
+
+    def _filed(self, authority: str | bytes, now: float) -> Host:
+        key = self._key(authority if isinstance(authority, str) else authority.decode("ascii"))
         host = self._by_key.pop(key, None)
         if host is None:
             if len(self._by_key) >= self._hosts_max:
                 self._drop_one(now)
             host = self._new_host(key, now)
         self._by_key[key] = host
+        host.filed_until = now + FILED_SECONDS
+        if len(self._lately) >= LATELY_MAX:
+            self._lately.clear()
+        self._lately[authority] = host
         return host
 
     def _new_host(self, key: str, now: float) -> Host:
@@ -128,7 +145,7 @@ class Hosts:
             if host.stopped is not None:
                 stopped = stopped or key
             elif host.rest_left(now) == 0.0:
-                del self._by_key[key]
+                self._forget(key)
                 if self._memory is not None and host.has_served:
                     self._memory.keep(key, learned_by(host.pace))
                 self._part(host)
@@ -136,6 +153,9 @@ class Hosts:
             elif soonest is None or host.rest_left(now) < self._by_key[soonest].rest_left(now):
                 soonest = key
         if stopped is not None:
-            del self._by_key[stopped]
+            self._forget(stopped)
         elif soonest is not None and len(self._by_key) >= 2 * self._hosts_max:
-            del self._by_key[soonest]
+            self._forget(soonest)
+
+    def _forget(self, key: str) -> None:
+        self._by_key.pop(key).filed_until = float("-inf")

@@ -1,9 +1,8 @@
-"""One request of httpx's or httpx2's: sent as often as the flow says, and then the body of its answer.
+"""One request of httpx's or httpx2's that does not go straight through: it waits, or its answer tells something.
 
-One object for both, made once a request. As the body it holds the connection and the host's place until it is closed.
+It is sent as often as the flow says, and keeps what the last sending brought.
 """
 
-import contextlib
 from collections.abc import AsyncIterator, Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from throttle.client.answer import Answer, Failure
 from throttle.client.exchange import errors_as
 from throttle.client.host import Host, Place
+from throttle.client.httpx_body import AsyncBody, Body
 from throttle.client.pools import Origin, Pool
 from throttle.client.soft_block import PROBLEM_LENGTH_MAX
 from throttle.client.told import answer_told, is_body_telling, plain
@@ -25,8 +25,8 @@ class Library:
     def __init__(self, module: ModuleType) -> None:
         httpx: Any = module
         self.httpx = httpx
-        self.async_attempt = type("AsyncHttpxAttempt", (AsyncHttpxAttempt, httpx.AsyncByteStream), {})
-        self.attempt = type("HttpxAttempt", (HttpxAttempt, httpx.SyncByteStream), {})
+        self.async_body = type("AsyncThrottledBody", (AsyncBody, httpx.AsyncByteStream), {})
+        self.body = type("ThrottledBody", (Body, httpx.SyncByteStream), {})
         self.errors = errors_as(httpx.TransportError)
         self.replayable = httpx.ByteStream  # bytes can be sent again; what a generator gave is gone
         self.timeouts = (httpx.ConnectTimeout, httpx.ReadTimeout, httpx.WriteTimeout)
@@ -35,145 +35,137 @@ class Library:
 
 
 class _BothAttempts:
-    """What the last sending brought, a response or an error, and what it holds: a connection, in the end a place."""
+    """What the last sending brought, a response or an error, and the pool whose connection it holds.
 
-    place: Place | None = None  # once the exchange is done
-    response: Any = None
-    error: BaseException | None = None
-    _pool: Pool[Any] | None = None
-    _stream: Any = None  # the library's own body
+    Given with either, it was sent already: the first `send()` only hears what came.
+    """
 
-    def __init__(self, transport: "BothTransports", host: Host, origin: Origin, request: Any) -> None:
+    def __init__(
+        self,
+        transport: "BothTransports",
+        host: Host,
+        origin: Origin,
+        request: Any,
+        pool: Pool[Any] | None = None,
+        *,
+        response: Any = None,
+        error: BaseException | None = None,
+    ) -> None:
+        self.host = host
         self._transport = transport
-        self._host = host
         self._origin = origin
         self._request = request
+        self._pool = pool
+        self._response = response
+        self._error = error
         self._is_whole = host.politeness.is_block is not None
 
-    def __del__(self) -> None:
-        # The answer was dropped and not closed. Its connection stays open until its pool is closed for being idle;
-        # its place need not wait for that.
-        if self.place is not None:
-            self.give_back()
+    def _is_sent(self) -> bool:
+        return self._response is not None or self._error is not None
 
-    def kept(self) -> Any:
+    def _kept(self, place: Place, body: type[Any]) -> Any:
         """The response, whose body gives the place back; or the error is raised, and nothing is held."""
-        if self.error is not None:
-            self.give_back()
-            raise self.error
-        if self.response.is_closed:  # made with its content, by a mock or a cache: nobody will close its body
-            self.give_back()
-        return self.response
+        if self._error is not None:
+            with self.host.lock:
+                self.host.release(place)
+            raise self._error
+        body(self._response, self._transport.pools, self._pool, self.host, place)
+        return self._response
 
-    def give_back(self) -> None:
-        """The connection first, so that it is there for whoever gets the place."""
+    def _give_back(self) -> None:
         pool, self._pool = self._pool, None
         if pool is not None:
-            self._transport.pools.give_back(pool, self._transport.clock())
-        place, self.place = self.place, None
-        if place is not None:
-            with self._host.lock:
-                self._host.release(place)
+            self._transport.pools.give_back(pool)
 
-    def _answer(self, response: Any) -> Answer:
-        self.response = response
-        self._stream, response.stream = response.stream, self
+    def _answer(self) -> Answer:
+        response = self._response
         return answer_told(self._transport.clock(), response.status_code, response.headers.raw, self._is_whole)
+
+    def _is_body_telling(self, answer: Answer) -> bool:
+        return (bool(answer.headers) or self._is_whole) and is_body_telling(answer, self._is_whole)
 
     def _failed(self, error: BaseException) -> Answer:
         """The host failed; an error that says nothing of the host is raised."""
+        self._give_back()
+        self._response = self._error = None
         library = self._transport.library
         if not isinstance(error, library.failures):
             raise error
-        self.error = error
+        self._error = error
         failure = Failure.TIMEOUT if isinstance(error, library.timeouts) else Failure.CONNECT
         return Answer(self._transport.clock(), failure)
 
 
 class AsyncHttpxAttempt(_BothAttempts):
     async def send(self) -> Answer:
-        pools = self._transport.pools
-        if pools.has_surplus(self._transport.clock()):
-            await self._close_surplus()
-        self._pool = pool = pools.take(self._origin)
-        try:
-            response = await pool.transport.handle_async_request(self._request)
-        except BaseException as error:
-            self.give_back()
-            return self._failed(error)
-        answer = self._answer(response)
-        if (answer.headers or self._is_whole) and is_body_telling(answer, self._is_whole):
-            self._stream = peeked = _AsyncPeeked(self._stream)
+        if not self._is_sent():
+            try:
+                self._pool = self._transport.pools.take(self._origin)
+                self._response = await self._pool.transport.handle_async_request(self._request)
+            except BaseException as error:
+                return self._failed(error)
+        if self._error is not None:
+            return self._failed(self._error)
+        answer = self._answer()
+        if self._is_body_telling(answer):
+            self._response.stream = peeked = _AsyncPeeked(self._response.stream)
             try:
                 answer.body = plain(await peeked.peek(PROBLEM_LENGTH_MAX), answer.headers)
             except BaseException as error:
-                await self.aclose()
+                await self._close()
                 return self._failed(error)
         return answer
 
     async def discard(self) -> None:
-        if self.error is None:
-            await self.aclose()
-        self.response = self.error = None
+        if self._error is None:
+            await self._close()
+        self._response = self._error = None
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        body: AsyncIterator[bytes] = self._stream.__aiter__()
-        return body
+    def kept(self, place: Place) -> Any:
+        return self._kept(place, self._transport.library.async_body)
 
-    async def aclose(self) -> None:
+    async def _close(self) -> None:
         try:
-            await self._stream.aclose()
+            await self._response.stream.aclose()
         finally:
-            self.give_back()
-
-    async def _close_surplus(self) -> None:
-        for transport in self._transport.pools.surplus(self._transport.clock()):
-            with contextlib.suppress(Exception):  # no concern of this request
-                await transport.aclose()
+            self._give_back()
 
 
 class HttpxAttempt(_BothAttempts):
     """As `AsyncHttpxAttempt`."""
 
     def send(self) -> Answer:
-        pools = self._transport.pools
-        if pools.has_surplus(self._transport.clock()):
-            self._close_surplus()
-        self._pool = pool = pools.take(self._origin)
-        try:
-            response = pool.transport.handle_request(self._request)
-        except BaseException as error:
-            self.give_back()
-            return self._failed(error)
-        answer = self._answer(response)
-        if (answer.headers or self._is_whole) and is_body_telling(answer, self._is_whole):
-            self._stream = peeked = _Peeked(self._stream)
+        if not self._is_sent():
+            try:
+                self._pool = self._transport.pools.take(self._origin)
+                self._response = self._pool.transport.handle_request(self._request)
+            except BaseException as error:
+                return self._failed(error)
+        if self._error is not None:
+            return self._failed(self._error)
+        answer = self._answer()
+        if self._is_body_telling(answer):
+            self._response.stream = peeked = _Peeked(self._response.stream)
             try:
                 answer.body = plain(peeked.peek(PROBLEM_LENGTH_MAX), answer.headers)
             except BaseException as error:
-                self.close()
+                self._close()
                 return self._failed(error)
         return answer
 
     def discard(self) -> None:
-        if self.error is None:
-            self.close()
-        self.response = self.error = None
+        if self._error is None:
+            self._close()
+        self._response = self._error = None
 
-    def __iter__(self) -> Iterator[bytes]:
-        body: Iterator[bytes] = self._stream.__iter__()
-        return body
+    def kept(self, place: Place) -> Any:
+        return self._kept(place, self._transport.library.body)
 
-    def close(self) -> None:
+    def _close(self) -> None:
         try:
-            self._stream.close()
+            self._response.stream.close()
         finally:
-            self.give_back()
-
-    def _close_surplus(self) -> None:
-        for transport in self._transport.pools.surplus(self._transport.clock()):
-            with contextlib.suppress(Exception):  # no concern of this request
-                transport.close()
+            self._give_back()
 
 
 class _AsyncPeeked:

@@ -6,8 +6,9 @@ Every field is hostile: long, binary, repeated. What is malformed tells nothing.
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
 
-from throttle.client.answer import Answer
+from throttle.client.answer import ENDING_BY_STATUS, Answer
 from throttle.rate_limit_fields import quota_told
 from throttle.retry_after import retry_after_seconds
 
@@ -30,7 +31,13 @@ _READ = frozenset(
 _PROBLEM = b"application/problem+json"
 # Where a problem says more than the status does (`soft_block`).
 PROBLEM_STATUSES = frozenset({403, 429, 503})
+_name = itemgetter(0)
 PLAIN_LENGTH_MAX = 65_536  # of what a compressed start says; a bomb says more
+
+
+def tells_nothing(status: int, fields: Iterable[tuple[bytes, bytes]]) -> bool:
+    """It was served, and that is all: so are nearly all answers, and of these no `Answer` need be made."""
+    return status not in ENDING_BY_STATUS and _READ.isdisjoint(map(bytes.lower, map(_name, fields)))
 
 
 def answer_told(
@@ -42,7 +49,7 @@ def answer_told(
     wall_clock: Callable[[], float] = time.time,
 ) -> Answer:
     """`fields` are raw names and values; `is_whole` when a caller's own rule wants to see all of them."""
-    if not is_whole and _READ.isdisjoint([name.lower() for name, _ in fields]) and status not in PROBLEM_STATUSES:
+    if not is_whole and status not in PROBLEM_STATUSES and _READ.isdisjoint(map(bytes.lower, map(_name, fields))):
         return Answer(at, status)
     told: dict[str, str] = {}
     for raw_name, raw_value in fields:

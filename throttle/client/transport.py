@@ -1,9 +1,11 @@
 """The flow under httpx and httpx2: all of both, but for the classes that each library wants to see.
 
 `httpx.py` and `httpx2.py` join what is here to their library. Waiting is done above the connection pools, so it
-counts against no time-out of the client's, and a pool has a connection for whoever gets to it.
+counts against no time-out of the client's, and a pool has a connection for whoever gets to it. A request that need not
+wait and whose answer tells nothing goes straight through; each other one becomes an attempt (`httpx_attempt`).
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable
 from threading import Thread
@@ -11,12 +13,13 @@ from typing import Any, ClassVar, Unpack
 
 from throttle.client.driver import drive, drive_async
 from throttle.client.exchange import Refused
-from throttle.client.host import HostStats
+from throttle.client.host import Host, HostStats, Place
 from throttle.client.hosts import Hosts
-from throttle.client.httpx_attempt import Library
+from throttle.client.httpx_attempt import AsyncHttpxAttempt, HttpxAttempt, Library
 from throttle.client.pools import Origin, Pools
 from throttle.client.proxies import EnvironmentProxies
 from throttle.client.settings import SETTINGS, Settings, capped, given_or_new
+from throttle.client.told import tells_nothing
 
 POOLS_MAX = 500  # idle ones; each may keep a socket, and a process may have 1,024 by default
 KEEPALIVE_SECONDS = 5.0  # httpx's own
@@ -103,6 +106,7 @@ class BothTransports:
             (lambda origin: transport())
             if transport is not None
             else _InnerTransports(self.library, getattr(self.library.httpx, self.inner), inner),
+            clock,
             idle_max=pools_max,
             idle_seconds=KEEPALIVE_SECONDS if limits is None else limits.keepalive_expiry or float("inf"),
         )
@@ -110,6 +114,15 @@ class BothTransports:
     def stats(self) -> dict[str, HostStats]:
         """What is known of each host."""
         return self.hosts.stats(self.clock())
+
+    def _is_served(self, response: Any, host: Host, place: Place) -> bool:
+        """Its answer tells nothing else, and the host has been told."""
+        if host.politeness.is_block is not None or not tells_nothing(response.status_code, response.headers.raw):
+            return False
+        now = self.clock()
+        with host.lock:
+            host.served(place, now, response.status_code)
+        return True
 
 
 class AsyncTransport(BothTransports):
@@ -122,21 +135,38 @@ class AsyncTransport(BothTransports):
     inner = "AsyncHTTPTransport"
 
     async def handle_async_request(self, request: Any) -> Any:
-        origin = (request.url.scheme, request.url.netloc)
         now = self.clock()
-        host, place = request.extensions.get("throttle.place") or (None, None)
-        if host is None:
-            with self.hosts.lock:
-                host = self.hosts.host(origin[1].decode("ascii"), now)
-        attempt = self.library.async_attempt(self, host, origin, request)
-        is_replayable = place is None and isinstance(request.stream, self.library.replayable)
+        origin = request.url.scheme, request.url.netloc
+        brought = request.extensions.get("throttle.place")
+        host, place = brought or (self.hosts.host(origin[1], now), None)
+        with host.lock:
+            if brought is None:
+                place = host.place_at_once(now)
+            else:
+                host.retry_budget.earn()
+        pools, pool = self.pools, None
+        if place is None:
+            attempt = AsyncHttpxAttempt(self, host, origin, request)
+        else:
+            try:
+                if now > pools.surplus_from:
+                    await self._close_surplus(now)
+                pool = pools.take(origin)
+                response = await pool.transport.handle_async_request(request)
+                if self._is_served(response, host, place):
+                    self.library.async_body(response, pools, pool, host, place)
+                    return response
+                attempt = AsyncHttpxAttempt(self, host, origin, request, pool, response=response)
+            except BaseException as error:
+                attempt = AsyncHttpxAttempt(self, host, origin, request, pool, error=error)
+        is_replayable = brought is None and isinstance(request.stream, self.library.replayable)
         try:
-            attempt.place = await drive_async(
+            place = await drive_async(
                 host, attempt, now, self.clock, method=request.method, is_replayable=is_replayable, place=place
             )
         except Refused as refused:
             raise self.library.errors[type(refused)](*refused.told) from None
-        return attempt.kept()
+        return attempt.kept(place)
 
     async def aclose(self) -> None:
         """Every pool is closed; what is open in one fails."""
@@ -145,6 +175,11 @@ class AsyncTransport(BothTransports):
         if self._has_own_hosts and self.hosts.has_company:
             Thread(target=self.hosts.close).start()  # a file or a server is told, and no loop waits for them
 
+    async def _close_surplus(self, now: float) -> None:
+        for transport in self.pools.surplus(now):
+            with contextlib.suppress(Exception):  # no concern of this request
+                await transport.aclose()
+
 
 class Transport(BothTransports):
     """As `AsyncTransport`, for threads: any number of them."""
@@ -152,17 +187,34 @@ class Transport(BothTransports):
     inner = "HTTPTransport"
 
     def handle_request(self, request: Any) -> Any:
-        origin = (request.url.scheme, request.url.netloc)
         now = self.clock()
-        with self.hosts.lock:
-            host = self.hosts.host(origin[1].decode("ascii"), now)
-        attempt = self.library.attempt(self, host, origin, request)
+        origin = request.url.scheme, request.url.netloc
+        host = self.hosts.host(origin[1], now)
+        with host.lock:
+            place = host.place_at_once(now)
+        pools, pool = self.pools, None
+        if place is None:
+            attempt = HttpxAttempt(self, host, origin, request)
+        else:
+            try:
+                if now > pools.surplus_from:
+                    self._close_surplus(now)
+                pool = pools.take(origin)
+                response = pool.transport.handle_request(request)
+                if self._is_served(response, host, place):
+                    self.library.body(response, pools, pool, host, place)
+                    return response
+                attempt = HttpxAttempt(self, host, origin, request, pool, response=response)
+            except BaseException as error:
+                attempt = HttpxAttempt(self, host, origin, request, pool, error=error)
         is_replayable = isinstance(request.stream, self.library.replayable)
         try:
-            attempt.place = drive(host, attempt, now, self.clock, method=request.method, is_replayable=is_replayable)
+            place = drive(
+                host, attempt, now, self.clock, method=request.method, is_replayable=is_replayable, place=place
+            )
         except Refused as refused:
             raise self.library.errors[type(refused)](*refused.told) from None
-        return attempt.kept()
+        return attempt.kept(place)
 
     def close(self) -> None:
         """Every pool is closed; what is open in one fails."""
@@ -170,3 +222,8 @@ class Transport(BothTransports):
             transport.close()
         if self._has_own_hosts:
             self.hosts.close()
+
+    def _close_surplus(self, now: float) -> None:
+        for transport in self.pools.surplus(now):
+            with contextlib.suppress(Exception):  # no concern of this request
+                transport.close()
