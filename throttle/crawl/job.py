@@ -33,6 +33,7 @@ from throttle.crawl.dispatcher import Dispatcher, Extract
 from throttle.crawl.errand import Errand
 from throttle.crawl.fetch import Fetcher, idle_connections_max
 from throttle.crawl.holdings import Holding, Holdings
+from throttle.crawl.hurry import EVERY_SECONDS, hold_who_has_time
 from throttle.crawl.intake import Intake, chunks
 from throttle.crawl.kind import keep_kind
 from throttle.crawl.known_pace import KnownPace
@@ -184,6 +185,7 @@ class CrawlJob:
         )
         self._begin(self._feed())
         self._begin(self._keep_leases())
+        self._begin(self._watch_the_time())
         loop = asyncio.get_running_loop()
         self._deadline = None
         if options.deadline is not None:
@@ -283,7 +285,7 @@ class CrawlJob:
         self._added(added)
         for result in first:
             self._tell(result)
-        finished = self._holdings.recorded(results)
+        finished = self._holdings.recorded(results, self._clock())
         if finished:
             self._begin(self._in_thread(self._queue.release, finished))
         self._dispatcher.plan_pump()
@@ -395,7 +397,16 @@ class CrawlJob:
             ours = await self._in_thread(self._queue.renew)
             for host_id in held - ours:
                 if host_id in self._holdings:  # not renewed in time: it is another's now
-                    self._dispatcher.frontier.drop(self._holdings.forget(host_id))
+                    self._dispatcher.frontier.drop(self._holdings.forget(host_id, self._clock()))
+
+    async def _watch_the_time(self) -> None:
+        options = self.options
+        while True:
+            now = self._clock()
+            at_least = (self.total - self.done) / options.max_rate if options.max_rate else 0.0
+            at_most = self._started + options.deadline - now if options.deadline else float("inf")
+            hold_who_has_time(self._holdings, now, at_least=at_least, at_most=at_most)
+            await asyncio.sleep(EVERY_SECONDS)
 
     # -- how far it is
 
