@@ -73,9 +73,8 @@ def hold(host: Host, enough: float, now: float) -> None:
     pace = host.pace
     if not isinstance(pace.inner if isinstance(pace, AtMostPace) else pace, SeekingPace):
         return
-    before = _most(host)
-    most = max(enough, min(before, pace.rate)) if enough < pace.rate else NO_CEILING
-    if most != before:
+    most = pace.rate if enough < pace.rate else NO_CEILING
+    if most != _most(host):
         _put(host, now, interval=interval_of(host), most=most)
 
 
