@@ -72,7 +72,7 @@ def outcome(errand: Errand, fetched: Fetched, options: CrawlOptions) -> Result |
     errand.tries += 1
     errand.spent += fetched.seconds
     status = fetched.status
-    if fetched.problem is None and status in REDIRECTS and "location" in fetched.headers:
+    if fetched.problem is None and status in REDIRECTS:
         return _redirected(errand, fetched, options)
     if status in (405, 501) and errand.method == "HEAD":
         errand.method = "GET"
@@ -88,7 +88,11 @@ def outcome(errand: Errand, fetched: Fetched, options: CrawlOptions) -> Result |
 
 def _redirected(errand: Errand, fetched: Fetched, options: CrawlOptions) -> Result | Hop:
     assert fetched.status is not None
-    location = fetched.headers["location"]
+    location = fetched.headers.get("location")
+    if not location:
+        result = result_of(errand, fetched)
+        result.problem, result.detail = Problem.MALFORMED, "redirects, and does not say where to (no Location)"
+        return result
     try:
         target = web_url(location, errand.target.url)
     except NotFetchableError as error:
