@@ -71,7 +71,8 @@ class Fetcher:
         self._body_max = body_max
         self._timeout = timeout
         self._clock = clock
-        self._headers = [("User-Agent", user_agent), ("Accept", "*/*"), ("Accept-Encoding", "gzip, deflate")]
+        fields = [("User-Agent", user_agent), ("Accept", "*/*"), ("Accept-Encoding", "gzip, deflate")]
+        self._headers = self._httpx.Headers(fields)
 
     async def aclose(self) -> None:
         await self._transport.aclose()
