@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from throttle.crawl.options import CrawlOptions
+from throttle.crawl.queue import Pending
 from throttle.crawl.result import Problem, Redirect, Result
 from throttle.crawl.robots import REDIRECTS_MAX
 from throttle.crawl.url_list import printable
@@ -38,6 +39,13 @@ class Errand:
     @property
     def is_robots(self) -> bool:
         return self.url_id == ROBOTS_ID
+
+
+def errand_of(pending: Pending, host_id: int, host: str, method: str) -> Errand:
+    url = pending.url
+    return Errand(
+        pending.url_id, url, web_url(url), method, pending.depth, pending.found_on, host_id=host_id, host=host
+    )
 
 
 @dataclass(slots=True)

@@ -106,7 +106,7 @@ async def connected(host: str, port: int, tls: ssl.SSLContext | None) -> Stream:
     """
     loop = asyncio.get_running_loop()
     told: dict[str, Any] = {} if tls is None else {"ssl": tls, "server_hostname": host}
-    if host[-1:].isdigit() or ":" in host:  # an address: names end in a letter
+    if host[-1:].isdigit() or ":" in host:  # an address, as a rule
         _, stream = await loop.create_connection(Stream, host, port, **told)
         return stream
     addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
