@@ -188,6 +188,20 @@ async def test_a_cancelled_request_leaves_no_connection_behind() -> None:
 
 
 @crawling
+async def test_an_error_that_the_library_has_no_name_for_passes_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: Any) -> None:
+        raise ValueError("of ours")
+
+    async with serving() as site:
+        transport = DirectTransports(httpx2)()
+        monkeypatch.setattr(direct._Connection, "send", broken)
+        with pytest.raises(ValueError, match="of ours") as raised:
+            await fetched(transport, site.url("/"))
+        assert raised.value.__cause__ is None
+        assert not transport._open
+
+
+@crawling
 async def test_who_reads_slowly_makes_the_server_wait() -> None:
     sent, length = 0, 64 * BUFFERED_MAX
 

@@ -63,7 +63,8 @@ class DirectTransport:
             answer = await connection.send(request, timeout.get("read"))
         except BaseException as error:
             self._drop(connection)
-            raise _named(httpx, error) from error
+            self.raise_named(error)
+            raise
         return httpx.Response(answer.status_code, headers=answer.headers.raw_items(), stream=_Body(self, connection))
 
     async def _connect(self, url: Any, seconds: float | None) -> "_Connection":
@@ -100,8 +101,18 @@ class DirectTransport:
         self._open.discard(connection)
         connection.stream.close()
 
-    def body_error(self, error: BaseException) -> BaseException:
-        return _named(self._httpx, error)
+    def raise_named(self, error: BaseException) -> None:
+        """As the library would have raised it; what it has no name for is not raised here."""
+        httpx = self._httpx
+        match error:
+            case TimeoutError():
+                raise httpx.ReadTimeout(str(error)) from error
+            case OSError():
+                raise httpx.ReadError(str(error)) from error
+            case h11.RemoteProtocolError():
+                raise httpx.RemoteProtocolError(str(error)) from error
+            case h11.LocalProtocolError():
+                raise httpx.LocalProtocolError(str(error)) from error
 
     async def aclose(self) -> None:
         self._idle.clear()
@@ -164,7 +175,8 @@ class _Body:
             try:
                 event = await connection.next_event()
             except Exception as error:
-                raise self._transport.body_error(error) from error
+                self._transport.raise_named(error)
+                raise
             if not isinstance(event, h11.Data):
                 return
             yield bytes(event.data)
@@ -173,17 +185,3 @@ class _Body:
         connection, self._connection = self._connection, None
         if connection is not None:
             self._transport.give_back(connection)
-
-
-def _named(httpx: Any, error: BaseException) -> BaseException:
-    """As the library would have raised it."""
-    match error:
-        case TimeoutError():
-            return httpx.ReadTimeout(str(error))  # type: ignore[no-any-return]
-        case OSError():
-            return httpx.ReadError(str(error))  # type: ignore[no-any-return]
-        case h11.RemoteProtocolError():
-            return httpx.RemoteProtocolError(str(error))  # type: ignore[no-any-return]
-        case h11.LocalProtocolError():
-            return httpx.LocalProtocolError(str(error))  # type: ignore[no-any-return]
-    return error
