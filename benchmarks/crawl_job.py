@@ -5,7 +5,7 @@
     python -m benchmarks.crawl_job --only known,learned,throughput,memory,mixed,peers
 
 known, learned  time ÷ max(URLs of the slowest host ÷ its rate, all ÷ throughput), list grouped by host and shuffled;
-                what the hosts refused by their own count; the learned pace against the hidden limit
+                what the hosts refused by their own count; the learned limit against the hidden one
 throughput      1,000 hosts without a limit: URLs a second and CPU a URL, all of CrawlJob, its queue on disk included;
                 and what httpx2 costs by itself
 memory          the most that the process held, by the number of URLs that it was given
@@ -38,7 +38,7 @@ from benchmarks.farming.plan import mixed_hosts, open_hosts
 
 HERE = Path(__file__).parent / "farming"
 LEARNED_FROM = 200
-"""URLs of a host, from which its learned pace is compared with its limit"""
+"""URLs of a host, from which what was learned is compared with its limit"""
 
 
 @dataclass(frozen=True)
@@ -107,18 +107,20 @@ def jobs(sizes: Sizes, seed: int, *, is_known: bool) -> None:
             flush=True,
         )
         if not is_known:
-            learned(urls_of, rates, done["paces"])
+            learned(urls_of, rates, done["limits"])
 
 
-def learned(urls_of: Sequence[int], rates: dict[str, float], paces: dict[str, float]) -> None:
-    """The pace at the end against the limit, for hosts that were asked often enough to tell."""
+def learned(urls_of: Sequence[int], rates: dict[str, float], limits: dict[str, float]) -> None:
+    """The limit that was learned against the hidden one, of hosts that were asked often enough to tell."""
     asked = [address for address, count in zip(rates, urls_of, strict=True) if count >= LEARNED_FROM]
-    shares = sorted(paces[address] / rates[address] for address in asked)
-    within = sum(1 for share in shares if 0.9 <= share <= 1.1)
-    print(
-        f"            pace ÷ limit of {len(shares)} hosts with {LEARNED_FROM} URLs or more: median"
-        f" {median(shares):.3f}, {shares[0]:.2f} to {shares[-1]:.2f}, within a tenth {within}"
-    )
+    shares = sorted(limits[address] / rates[address] for address in asked if address in limits)
+    if shares:
+        within = sum(1 for share in shares if 0.9 <= share <= 1.1)
+        print(
+            f"            of {len(asked)} hosts with {LEARNED_FROM} URLs or more {len(shares)} were asked up to their"
+            f" limit: learned ÷ hidden median {median(shares):.3f}, {shares[0]:.2f} to {shares[-1]:.2f},"
+            f" within a tenth {within}"
+        )
 
 
 def throughput(sizes: Sizes, seed: int) -> None:

@@ -68,7 +68,7 @@ async def crawl(told: dict[str, Any]) -> dict[str, Any]:
                 elif kinds.total() >= stop_after and job.total >= told["count"]:
                     break
             took, spent = time.perf_counter() - started, time.process_time() - spent
-            stats = job.hosts.stats(time.monotonic())
+            met = {name: one.rate for name, one in job.hosts.learned().items() if one.is_limit}
     return {
         "seconds": took,
         "cpu": spent,
@@ -76,7 +76,7 @@ async def crawl(told: dict[str, Any]) -> dict[str, Any]:
         "repeated": len(times) - len(seen),
         "kinds": dict(kinds),
         "t90": times[len(times) * 9 // 10] if times else None,
-        "paces": {name.partition(":")[0]: host.rate for name, host in stats.items()},
+        "limits": {name.partition(":")[0]: rate for name, rate in met.items()},
         "peak_mb": peak_mb(),
     }
 

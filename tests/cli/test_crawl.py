@@ -54,6 +54,15 @@ async def crawl(folder: Path, *arguments: str | Path, typed: bytes = b"") -> End
     return Ended(process.returncode, out.decode(), err.decode())
 
 
+async def stopped_at_once(process: asyncio.subprocess.Process) -> None:
+    assert process.stderr is not None
+    process.send_signal(signal.SIGINT)
+    while b"again stops at once" not in (line := await process.stderr.readline()):
+        assert line, "ended by itself"
+    process.send_signal(signal.SIGINT)  # before it had read the first, both would be one
+    await asyncio.wait_for(process.communicate(), 10)
+
+
 def on_a_site(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[[Path], None]:
     """The test gets a folder and a running site."""
 
@@ -186,7 +195,7 @@ async def test_control_characters_reach_no_terminal(folder: Path, site: Site) ->
 
 @on_a_site
 async def test_ctrl_c_ends_gently_and_the_same_command_goes_on(folder: Path, site: Site) -> None:
-    urls = [site.url(f"/{number}", host=1 + number % 3) for number in range(30)]
+    urls = [site.url(f"/{number}", host=1 + number % 3) for number in range(18)]
     (folder / "list").write_text("\n".join(urls))
     process = await started(folder, "list", *ME, "-o", "out.jsonl")
     is_due = asyncio.Event()
@@ -216,12 +225,8 @@ async def test_ctrl_c_twice_ends_at_once(folder: Path, site: Site) -> None:
 
     site.pages["/silent"] = silent
     process = await started(folder, site.url("/silent"), *ME)
-    assert process.stderr is not None
     await is_asked.wait()
-    process.send_signal(signal.SIGINT)
-    assert b"again stops at once" in await process.stderr.readline()
-    process.send_signal(signal.SIGINT)
-    await asyncio.wait_for(process.communicate(), 10)
+    await stopped_at_once(process)
     assert process.returncode == 130
 
 
@@ -257,9 +262,7 @@ async def test_a_second_process_does_not_write_into_the_output_of_the_first(fold
     second = await crawl(folder, *command)
     assert second.code == 1
     assert "out.jsonl: another process writes it" in second.err
-    first.send_signal(signal.SIGINT)
-    first.send_signal(signal.SIGINT)
-    await first.communicate()
+    await stopped_at_once(first)
     assert set(results((folder / "out.jsonl").read_text())) == {site.url("/x")}
 
 

@@ -71,6 +71,22 @@ def test_the_demo_looks_for_everything_that_its_extra_brings():
     assert brought <= looked_for
 
 
+@pytest.mark.parametrize("words", ["a --loud b", "--loud a b", "a b --loud"])
+def test_options_stand_before_between_and_after_what_they_are_about(words, monkeypatch):
+    class Takes:
+        @staticmethod
+        def add_arguments(parser):
+            parser.add_argument("what", nargs="*")
+            parser.add_argument("--loud", action="store_true")
+
+        @staticmethod
+        def run(arguments):
+            return 7 if arguments.loud and arguments.what == ["a", "b"] else 1
+
+    monkeypatch.setattr(cli, "_loaded", lambda command: Takes)
+    assert main(["demo", *words.split()]) == 7
+
+
 def test_an_interrupt_ends_without_a_traceback(monkeypatch, capsys):
     class Interrupted:
         add_arguments = staticmethod(lambda parser: None)

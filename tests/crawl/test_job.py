@@ -200,6 +200,15 @@ async def test_each_hop_obeys_the_robots_txt_of_its_own_host() -> None:
 
 
 @crawling
+async def test_a_redirect_that_leads_nowhere_is_told_and_is_broken() -> None:
+    async with serving() as site:
+        site.pages["/none"], site.pages["/empty"] = answer(302), answer(301, Location="")
+        for result in (await crawl([site.url("/none"), site.url("/empty")])).values():
+            assert (result.problem, result.is_broken) == (Problem.MALFORMED, True)
+            assert result.detail == "redirects, and does not say where to (no Location)"
+
+
+@crawling
 async def test_a_redirect_to_what_cannot_be_fetched_is_told() -> None:
     async with serving() as site:
         site.pages["/go"] = answer(302, Location="itms-apps://x")

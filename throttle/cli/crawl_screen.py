@@ -16,7 +16,7 @@ from throttle.crawl.url_list import printable
 if TYPE_CHECKING:
     from rich.console import Console, Group
 
-LIVE_EVERY, LINE_EVERY, LOOK_EVERY = 0.5, 5.0, 1.0
+LIVE_EVERY, FIRST_LINE_AFTER, LINE_EVERY, LOOK_EVERY = 0.5, 1.0, 5.0, 1.0
 HOSTS = 10
 
 
@@ -65,9 +65,10 @@ class CrawlScreen:
         self.paces.look(progress.seconds, (told.host for told in progress.hosts))
 
     async def _lines(self, job: CrawlJob) -> None:
+        await asyncio.sleep(FIRST_LINE_AFTER)
         while True:
-            await asyncio.sleep(LINE_EVERY)
             self.say(line(job.progress()))
+            await asyncio.sleep(LINE_EVERY)
 
     async def _live(self, console: "Console", job: CrawlJob) -> None:
         from rich.live import Live

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from throttle.crawl.options import CrawlOptions
+from throttle.crawl.queue import Pending
 from throttle.crawl.result import Problem, Redirect, Result
 from throttle.crawl.robots import REDIRECTS_MAX
 from throttle.crawl.url_list import printable
@@ -40,6 +41,13 @@ class Errand:
         return self.url_id == ROBOTS_ID
 
 
+def errand_of(pending: Pending, host_id: int, host: str, method: str) -> Errand:
+    url = pending.url
+    return Errand(
+        pending.url_id, url, web_url(url), method, pending.depth, pending.found_on, host_id=host_id, host=host
+    )
+
+
 @dataclass(slots=True)
 class Fetched:
     """What came back. `status` and `problem` may both be set: a body may break off."""
@@ -72,7 +80,7 @@ def outcome(errand: Errand, fetched: Fetched, options: CrawlOptions) -> Result |
     errand.tries += 1
     errand.spent += fetched.seconds
     status = fetched.status
-    if fetched.problem is None and status in REDIRECTS and "location" in fetched.headers:
+    if fetched.problem is None and status in REDIRECTS:
         return _redirected(errand, fetched, options)
     if status in (405, 501) and errand.method == "HEAD":
         errand.method = "GET"
@@ -88,7 +96,11 @@ def outcome(errand: Errand, fetched: Fetched, options: CrawlOptions) -> Result |
 
 def _redirected(errand: Errand, fetched: Fetched, options: CrawlOptions) -> Result | Hop:
     assert fetched.status is not None
-    location = fetched.headers["location"]
+    location = fetched.headers.get("location")
+    if not location:
+        result = result_of(errand, fetched)
+        result.problem, result.detail = Problem.MALFORMED, "redirects, and does not say where to (no Location)"
+        return result
     try:
         target = web_url(location, errand.target.url)
     except NotFetchableError as error:

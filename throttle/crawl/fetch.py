@@ -1,6 +1,7 @@
 """One request, sent on a place that the host has given, and a body that ends: by itself, by its length, or by time.
 
-Over httpx2 if it is there, else httpx, through the same throttled transport that any client mounts.
+Over httpx2 if it is there, else httpx, through the same throttled transport that any client mounts; below it are a
+crawl's own connections (`direct`), or the library's where the environment names a proxy.
 """
 
 import asyncio
@@ -61,12 +62,17 @@ class Fetcher:
     ) -> None:
         self._httpx: Any = importlib.import_module(client_library())
         throttled = importlib.import_module(f"throttle.client.{client_library()}").AsyncThrottledTransport
+        from throttle.crawl.direct import DirectTransports, is_direct  # h11 comes with the library
+
+        if is_direct():
+            options["transport"] = DirectTransports(self._httpx)
         transport = throttled(hosts, clock=clock, **options)
         self._transport = wrap(transport) if wrap is not None else transport
         self._body_max = body_max
         self._timeout = timeout
         self._clock = clock
-        self._headers = [("User-Agent", user_agent), ("Accept", "*/*"), ("Accept-Encoding", "gzip, deflate")]
+        fields = [("User-Agent", user_agent), ("Accept", "*/*"), ("Accept-Encoding", "gzip, deflate")]
+        self._headers = self._httpx.Headers(fields)
 
     async def aclose(self) -> None:
         await self._transport.aclose()

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from throttle.client.host import Host
+from throttle.crawl.at_most import NO_CEILING, hold
 from throttle.crawl.queue import Pending
 from throttle.crawl.result import Result
 
@@ -60,13 +61,15 @@ class Holdings:
     def ids(self) -> set[int]:
         return set(self._by_id)
 
-    def forget(self, host_id: int) -> Host:
+    def forget(self, host_id: int, now: float) -> Host:
+        """Nothing is known any more of what its job would need, so nothing holds its pace."""
         holding = self._by_id.pop(host_id)
+        hold(holding.host, NO_CEILING, now)
         del self._by_host[holding.host]
         del self._by_key[holding.host.name]
         return holding.host
 
-    def recorded(self, results: Iterable[Result]) -> list[int]:
+    def recorded(self, results: Iterable[Result], now: float) -> list[int]:
         """The ids of the hosts that are done with that, and now forgotten here."""
         finished = []
         for result in results:
@@ -74,6 +77,6 @@ class Holdings:
             if holding is not None:
                 holding.unfinished -= 1
                 if holding.unfinished <= 0:
-                    self.forget(holding.host_id)
+                    self.forget(holding.host_id, now)
                     finished.append(holding.host_id)
         return finished

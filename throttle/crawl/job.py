@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import ExitStack
-from functools import lru_cache, partial
+from functools import lru_cache
 from heapq import nlargest
 from pathlib import Path
 from random import Random
@@ -23,28 +23,27 @@ from types import TracebackType
 from typing import Any, Self
 
 from throttle.client.events import Event
-from throttle.client.host import Host, Politeness
+from throttle.client.host import Host
 from throttle.client.host_key import HostKey
 from throttle.client.hosts import Hosts
-from throttle.client.pace import Pace
-from throttle.client.settings import Rates, Settings, polite_hosts
 from throttle.crawl.at_most import slow_down
 from throttle.crawl.dispatcher import Dispatcher, Extract
-from throttle.crawl.errand import Errand
+from throttle.crawl.errand import errand_of
 from throttle.crawl.fetch import Fetcher, idle_connections_max
 from throttle.crawl.holdings import Holding, Holdings
+from throttle.crawl.hosts import hosts_of
+from throttle.crawl.hurry import EVERY_SECONDS, hold_who_has_time
 from throttle.crawl.intake import Intake, chunks
 from throttle.crawl.kind import keep_kind
-from throttle.crawl.known_pace import KnownPace
-from throttle.crawl.options import CrawlOptions, HostOptions
+from throttle.crawl.options import CrawlOptions
 from throttle.crawl.origins import Origins
 from throttle.crawl.progress import HostProgress, Progress, progress
-from throttle.crawl.queue import Added, Pending, Queue
+from throttle.crawl.queue import Added, Queue
 from throttle.crawl.queue.sqlite import SqliteQueue, remove
 from throttle.crawl.recorder import QueueThread, Recorder
 from throttle.crawl.result import Result
 from throttle.crawl.robots import user_agent
-from throttle.crawl.web_url import WebUrl, web_url
+from throttle.crawl.web_url import WebUrl
 
 CLAIM, WINDOW = 32, 64
 """hosts leased at once, URLs loaded of one"""
@@ -85,7 +84,7 @@ class CrawlJob:
         self._extract = extract
         self._wrap = wrap
         self._key = lru_cache(10_000)(HostKey(frozenset(options.per_host)))
-        self.hosts = hosts if hosts is not None else self._new_hosts(on_event, random or Random())
+        self.hosts = hosts if hosts is not None else hosts_of(options, self._key, on_event, random or Random())
         self._clock = clock
         self._wall_clock = wall_clock
         self._kept = ExitStack()  # the queue, and its file if nobody named one
@@ -106,20 +105,6 @@ class CrawlJob:
         """lines that were given, those of them that were known already; URLs of the job, and those with a result"""
         self.done_here = 0
         """results of this run"""
-
-    def _new_hosts(self, on_event: Callable[[Event], None] | None, random: Random) -> Hosts:
-        options = self.options
-        settings: Settings = {
-            "rates": options.rates,
-            "per_host": {name: _pace(own, options.rates) for name, own in options.per_host.items()},
-            "politeness": Politeness(wait_max=options.wait_max),
-            "key": self._key,
-            "hosts_max": 2 * options.hosts_max,
-            "random": random,
-        }
-        if on_event is not None:
-            settings["on_event"] = on_event
-        return polite_hosts(**settings)
 
     # -- open, close
 
@@ -184,6 +169,7 @@ class CrawlJob:
         )
         self._begin(self._feed())
         self._begin(self._keep_leases())
+        self._begin(self._watch_the_time())
         loop = asyncio.get_running_loop()
         self._deadline = None
         if options.deadline is not None:
@@ -283,7 +269,7 @@ class CrawlJob:
         self._added(added)
         for result in first:
             self._tell(result)
-        finished = self._holdings.recorded(results)
+        finished = self._holdings.recorded(results, self._clock())
         if finished:
             self._begin(self._in_thread(self._queue.release, finished))
         self._dispatcher.plan_pump()
@@ -358,7 +344,7 @@ class CrawlJob:
             slow_down(host, self.options.min_delay if delay is None else delay, now)
             holding = self._holdings.hold(claim.host_id, host, claim.pending)
             holding.take(claim.first)
-            errands = [_errand(one, holding, self.options.method) for one in claim.first]
+            errands = [errand_of(one, holding.host_id, host.name, self.options.method) for one in claim.first]
             self._dispatcher.admit(host, errands, stored=claim.pending - len(errands))
         self._dispatcher.plan_pump()
 
@@ -370,7 +356,8 @@ class CrawlJob:
             if holding.host_id in self._holdings:
                 pending = found[holding.host_id]
                 holding.take(pending)
-                errands = [_errand(one, holding, self.options.method) for one in pending]
+                name, method = holding.host.name, self.options.method
+                errands = [errand_of(one, holding.host_id, name, method) for one in pending]
                 self._dispatcher.loaded(holding.host, errands)
 
     async def _end_or_poll(self) -> None:
@@ -395,7 +382,16 @@ class CrawlJob:
             ours = await self._in_thread(self._queue.renew)
             for host_id in held - ours:
                 if host_id in self._holdings:  # not renewed in time: it is another's now
-                    self._dispatcher.frontier.drop(self._holdings.forget(host_id))
+                    self._dispatcher.frontier.drop(self._holdings.forget(host_id, self._clock()))
+
+    async def _watch_the_time(self) -> None:
+        options = self.options
+        while True:
+            now = self._clock()
+            at_least = (self.total - self.done) / options.max_rate if options.max_rate else 0.0
+            at_most = self._started + options.deadline - now if options.deadline else float("inf")
+            hold_who_has_time(self._holdings, now, at_least=at_least, at_most=at_most)
+            await asyncio.sleep(EVERY_SECONDS)
 
     # -- how far it is
 
@@ -413,21 +409,3 @@ class CrawlJob:
             in_flight=self._dispatcher.in_flight,
             is_reading=not self._is_fed,
         )
-
-
-def _pace(own: HostOptions, rates: Rates) -> Rates | Callable[[], Pace]:
-    rates = own.rates or rates
-    return rates if own.rate is None else partial(KnownPace, own.rate, rates.in_flight)
-
-
-def _errand(one: Pending, holding: Holding, method: str) -> Errand:
-    return Errand(
-        one.url_id,
-        one.url,
-        web_url(one.url),
-        method,
-        one.depth,
-        one.found_on,
-        host_id=holding.host_id,
-        host=holding.host.name,
-    )
