@@ -43,9 +43,9 @@ def test_ages_travel_and_never_times() -> None:
 
 
 def test_a_hosts_name_may_hold_anything() -> None:
-    assert news_from("4 -1 0 a host with spaces:80").host == "a host with spaces:80"
-    assert news_from("4 -1 0 a").rest is None
-    assert news_from("4 0 0 a").rest == 0.0
+    assert news_from("rest 4 -1 0 a host with spaces:80").host == "a host with spaces:80"
+    assert news_from("rest 4 -1 0 a").rest is None
+    assert news_from("rest 4 0 0 a").rest == 0.0
 
 
 def test_the_pace_hears_what_all_saw_in_order_of_time() -> None:

@@ -26,6 +26,12 @@ class Lease:
         self.count -= 1
         self.start += self.gap
 
+    def stretch(self, now: float, factor: float) -> None:
+        """What is still to come takes `factor` times as long."""
+        if self.start > now:
+            self.start = now + (self.start - now) * factor
+        self.gap *= factor
+
     def expire(self, now: float) -> None:
         while self.count and self.start + self.late <= now:
             self.take()
@@ -48,6 +54,10 @@ class LeaseBucket:
 
     def grant(self, lease: Lease) -> None:
         self._leases.append(lease)
+
+    def stretch(self, now: float, factor: float) -> None:
+        for lease in self._leases:
+            lease.stretch(now, factor)
 
     def be_alone(self, rate: float, now: float) -> None:
         """From an empty bucket: what was leased may just have been sent."""

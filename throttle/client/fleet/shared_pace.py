@@ -5,7 +5,7 @@ and tells the ledger with its next call. One of them, whichever asks first, is h
 hears it there in order of time, as if one process had sent everything, and says the rate for all. When that worker is
 gone, after 4 s another begins with what the first had learned.
 
-**A lease is a stretch of time** of 0.15 s at the rate, or one request where the rate is slow. Stretches follow each
+**A lease is a stretch of time** of 0.2 s at the rate, or one request where the rate is slow. Stretches follow each
 other, so everybody who wants to send gets the same in turn, the sum is as even as one process would send, and nothing
 is hoarded: what is not used is void a second after it was due. The stretch of a killed worker passes by itself.
 
@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from throttle.client.fleet.call import MICRO, Call, News, Reply
+from throttle.client.fleet.call import MICRO, Call, News, RateNews, Reply
 from throttle.client.fleet.lease import LATE, Lease, LeaseBucket
 from throttle.client.fleet.steering import Steering
 from throttle.client.learned import Learned, learned_by, start_from
@@ -41,6 +41,8 @@ BEAT, BEAT_MAX = 0.5, 2.0
 """seconds between the calls of one who steers; more where requests are rarer"""
 REST, REST_REQUESTS = 0.5, 1.5
 """a refusal without a wait told: so many seconds, and requests' time, until the steering pace has said it"""
+STAND_IN = 1.0
+"""seconds after a rest in which only who was refused asks to be the scout"""
 RECENTLY = 1.0
 """a worker asks for as many requests as wait, or as it has sent in so many seconds"""
 SIGHTINGS_MAX = 1000
@@ -84,10 +86,12 @@ class SharedPace:
         self._is_urgent = False
         self._is_asked = False  # a request stands before the empty bucket
         self._not_before = float("-inf")  # asking for a lease is in vain
+        self._told_at, self._told_rate = 0, 0.0  # when all were told a rate last, and which
         self._era = -1
         self._called_era = -1
         self._row = 0
         self._was_resting = False
+        self._was_refused = False  # since all last went on
         self._passed: int | None = None  # the rest that this worker's scout has ended, until the ledger says so, too
         self._sightings: list[list[Any]] = []
         self._drop: tuple[int, float, bool] | None = None
@@ -136,7 +140,7 @@ class SharedPace:
         rest = rest_seconds(told, in_a_row, first=max(REST, REST_REQUESTS / self._rate))
         self._see(["dropped", now, round((now - sent_at) * MICRO), height, told, in_a_row])
         self._drop = self._era, rest, told is not None
-        self._is_urgent = True
+        self._is_urgent = self._was_refused = True
         self.look(now)
         return rest
 
@@ -148,7 +152,7 @@ class SharedPace:
         rest = self._quota.rest
         if rest > 0.0 and self._drop is None:
             self._drop = -1, rest, True
-            self._is_urgent = True
+            self._is_urgent = self._was_refused = True
             self.look(now)
         self._timed(now)
         return rest
@@ -268,6 +272,7 @@ class SharedPace:
         self._steer(reply, call.at, now)
         if not reply.steers or self._steering is None:
             self._rate, self._slots, self._learned = reply.rate, reply.slots, reply.learned
+        self._hear_rate(reply.told_at, reply.told_rate, now)
         if reply.era < self._called_era:
             self._era = -1  # the server has lost its books, and counts anew
         if reply.era >= self._era:
@@ -279,9 +284,12 @@ class SharedPace:
 
     def _take(self, reply: Reply, now: float, took: float) -> None:
         if reply.count:
-            self.bucket.grant(Lease(now + reply.start, reply.gap, reply.count, max(0.0, LATE - took)))
+            lease = Lease(now + reply.start, reply.gap, reply.count, max(0.0, LATE - took))
+            if reply.told_at < self._told_at:  # another rate was told while the answer was under way
+                lease.stretch(now, reply.told_rate / self._told_rate)
+            self.bucket.grant(lease)
         elif reply.ask_again:
-            self._not_before = now + reply.ask_again
+            self._not_before = now + reply.ask_again + self._stands_back(reply.rest_left)
 
     def _steer(self, reply: Reply, asked_at: float, now: float) -> None:
         if not reply.steers:
@@ -301,17 +309,40 @@ class SharedPace:
         if was_settling and self._steering.settles_at is None:
             self._is_urgent = True  # the rest and the rate, before anybody sends again
 
-    def heard(self, news: News, now: float) -> None:
+    def heard(self, news: News | RateNews, now: float) -> None:
         """A message to all workers."""
-        if self._alone is not None or news.era < self._era:
+        if self._alone is not None:
+            return
+        if isinstance(news, RateNews):
+            self._hear_rate(news.told_at, news.rate, now)
+            self._wake()
+            return
+        if news.era < self._era:
             return
         self._rest(news.era, news.row, news.rest, now)
-        self._not_before = now if news.rest is None else now + news.rest
+        self._not_before = now + (news.rest or 0.0) + self._stands_back(news.rest)
         # What led to the refusal is told at once, and who steers comes for it.
-        self._is_urgent = self._is_urgent or (news.rest is not None and bool(self._sightings))
+        is_evidence = any(sighting[0] == "sent" for sighting in self._sightings)
+        self._is_urgent = self._is_urgent or (news.rest is not None and is_evidence)
         self.look(now)
         self._timed(now)
         self._wake()
+
+    def _stands_back(self, rest: float | None) -> float:
+        """Seconds for which this worker leaves the scout to those who were refused: not all need ask."""
+        if rest is None:
+            self._was_refused = False
+        return 0.0 if rest is None or self._was_refused else STAND_IN
+
+    def _hear_rate(self, told_at: int, rate: float, now: float) -> None:
+        """All were told another rate: what this worker holds is drawn together, or apart, as the ledger's books are."""
+        if told_at <= self._told_at:
+            return
+        if self._told_rate > 0.0:
+            self.bucket.stretch(now, self._told_rate / rate)
+        self._told_at, self._told_rate = told_at, rate
+        if self._steering is None:
+            self._rate = rate
 
     def _rest(self, era: int, row: int, rest: float | None, now: float) -> None:
         """The fleet rests, for `rest` seconds more or until a scout has passed; or (None) it does not."""
