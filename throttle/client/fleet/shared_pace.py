@@ -123,14 +123,14 @@ class SharedPace:
             return
         self._is_asked = False
         self._sent_lately.append(now)
-        self._see(["sent", now, height])
+        self._see(["sent", now])
         self.look(now)
 
     def served(self, now: float, sent_at: float, height: int) -> None:
         if self._alone is not None:
             self._alone.served(now, sent_at, height)
             return
-        self._see(["served", now, round((now - sent_at) * MICRO), height])
+        self._see(["served", now, round((now - sent_at) * MICRO)])
         self._timed(now)
 
     def dropped(self, now: float, sent_at: float, height: int, told: float | None, in_a_row: int) -> float:
@@ -138,7 +138,7 @@ class SharedPace:
             return self._alone.dropped(now, sent_at, height, told, in_a_row)
         in_a_row = max(in_a_row, self._row + 1)
         rest = rest_seconds(told, in_a_row, first=max(REST, REST_REQUESTS / self._rate))
-        self._see(["dropped", now, round((now - sent_at) * MICRO), height, told, in_a_row])
+        self._see(["dropped", now, round((now - sent_at) * MICRO), told, in_a_row])
         self._drop = self._era, rest, told is not None
         self._is_urgent = self._was_refused = True
         self.look(now)
@@ -322,8 +322,7 @@ class SharedPace:
         self._rest(news.era, news.row, news.rest, now)
         self._not_before = now + (news.rest or 0.0) + self._stands_back(news.rest)
         # What led to the refusal is told at once, and who steers comes for it.
-        is_evidence = any(sighting[0] == "sent" for sighting in self._sightings)
-        self._is_urgent = self._is_urgent or (news.rest is not None and is_evidence)
+        self._is_urgent = self._is_urgent or (news.rest is not None and bool(self._sightings))
         self.look(now)
         self._timed(now)
         self._wake()

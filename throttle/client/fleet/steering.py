@@ -3,12 +3,12 @@
 As one process would hear it: a refusal after all that left before the workers had heard of it, and only the first.
 """
 
-from collections import deque
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
 from throttle.client.fleet.call import MICRO, Report
+from throttle.client.fleet.open_requests import OpenRequests
 from throttle.client.pace import Pace
 from throttle.rate_limit_fields import Quota
 
@@ -16,8 +16,6 @@ LAG = 0.3
 """seconds for which a sighting is kept back: others tell what they saw a lease later, and a pace hears in order"""
 SETTLE = 0.1
 """seconds after which the steering worker comes once more for what led to a refusal; nothing is sent meanwhile"""
-SENT = 256
-"""requests that are remembered, to find a refused one among them"""
 NEWS = 0.25
 """seconds in which all have heard of a refusal, and send no more; or half the wait that was told"""
 
@@ -31,7 +29,7 @@ class Steering:
         self._until = float("-inf")  # the pace has heard what came before
         self._refused_at: float | None = None
         self._rate_after: float | None = None  # until the first after the rest is heard
-        self._sent: deque[float] = deque(maxlen=SENT)
+        self._open = OpenRequests()
 
     @property
     def rate(self) -> float:
@@ -76,15 +74,13 @@ class Steering:
     def _tell(self, now: float, time: float, sighting: list[Any]) -> None:
         pace = self.pace
         match sighting:
-            case ["sent", height]:
-                pace.sent(now, height)
-                self._sent.append(now)
+            case ["sent"]:
+                pace.sent(now, self._open.sent(now))
                 self._rate_after = None
-            case ["served", age, height]:
-                pace.served(now, time - age / MICRO, height)
-            case ["dropped", age, height, told, row]:
-                # When it left was told twice, and differs by the network's jitter: it is one of those that were heard.
-                sent_at = min(self._sent, key=lambda sent: abs(sent - time + age / MICRO), default=time - age / MICRO)
+            case ["served", age]:
+                pace.served(now, time - age / MICRO, self._open.served(time, age / MICRO))
+            case ["dropped", age, told, row]:
+                sent_at, height = self._open.refused(time, age / MICRO)
                 self.rest_least = pace.dropped(time, sent_at, height, told, row)
                 self._rate_after = _rate_after(pace, now + self.rest_least)
             case ["told", remaining, seconds, limit, window, in_flight]:
