@@ -59,6 +59,8 @@ class Reply:
     news: str
     told_at: int
     told_rate: float
+    follows: bool
+    """the turn before the lease's was another's"""
     seen: list["Report"]
 
 
@@ -113,7 +115,8 @@ def reply_from(raw: Sequence[Any]) -> Reply:
             news=texts[13],
             told_at=int(texts[15]),
             told_rate=float(texts[16]),
-            seen=[_report(text, now) for text in texts[17:]],
+            follows=texts[17] == "1",
+            seen=[_report(text, now) for text in texts[18:]],
         )
     except (IndexError, TypeError, KeyError) as error:
         raise ValueError(f"the ledger's answer cannot be read: {error}") from None

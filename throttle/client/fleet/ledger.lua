@@ -12,7 +12,7 @@
 -- Answers  1 count   2 µs until the start   3 gap   4 µs after which to ask again if there is no lease   5 era
 --          6 µs of rest left; 0: a scout is awaited; -1: it does not rest   7 1 if the lease is a scout's   8 workers   9 1 if it is to steer   10 rate   11 open at
 --          once   12 what was learned   13 refusals in a row   14 news for all, or ''   15 now
---          16 when all were told a rate last, and   17 which   18 … what was seen, oldest first
+--          16 when all were told a rate last, and   17 which   18 1 if the turn before was another's   19 … what was seen, oldest first
 local SPAN = 0.2 -- seconds' worth of requests that a lease holds, and at least one
 local SCOUT = 5000000 -- µs after which a scout that tells nothing is taken for lost
 local STEERS = 4000000 -- µs for which one who steers is not replaced
@@ -30,7 +30,7 @@ local worker, want = ARGV[2], tonumber(ARGV[3])
 local dropped, rest, is_told, ended = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] == '1', tonumber(ARGV[8])
 
 local names = { 'rate', 'slots', 'learned', 'steerer', 'steers_until', 'turn', 'era', 'rests', 'rest_until', 'cut', 'row', 'scout', 'told_at',
-  'told_rate' }
+  'told_rate', 'last' }
 local found = redis.call('HMGET', KEYS[1], unpack(names))
 local book = {}
 for place, name in ipairs(names) do
@@ -101,17 +101,18 @@ end
 
 -- 4. A lease.
 local count, start, gap, ask_again, is_scout = 0, now, math.floor(1000000 / rate + 0.5), 0, 0
+local follows = book.last ~= worker
 if want > 0 then
   if not rests then
     count = math.min(want, math.max(1, math.floor(rate * SPAN)))
     start = math.max(turn, now)
-    turn = start + count * gap
+    turn, book.last = start + count * gap, worker
   elseif now < rest_until then
     ask_again = rest_until - now
   elseif now < scout then
     ask_again = scout - now
   else
-    count, is_scout, scout, turn = 1, 1, now + SCOUT, math.max(turn, now) + gap
+    count, is_scout, scout, turn, follows = 1, 1, now + SCOUT, math.max(turn, now) + gap, false
   end
 end
 
@@ -140,12 +141,14 @@ end
 redis.call('HSET', KEYS[1], 'rate', book.rate, 'slots', book.slots, 'learned', book.learned, 'steerer', book.steerer,
   'steers_until', book.steers_until, 'turn', string.format('%.0f', turn), 'era', era, 'rests', rests and 1 or 0,
   'rest_until', string.format('%.0f', rest_until), 'cut', string.format('%.0f', cut), 'row', row,
-  'scout', string.format('%.0f', scout), 'told_at', book.told_at, 'told_rate', book.told_rate)
+  'scout', string.format('%.0f', scout), 'told_at', book.told_at, 'told_rate', book.told_rate,
+  'last', book.last)
 for _, key in ipairs(KEYS) do
   redis.call('EXPIRE', key, KEPT)
 end
 local reply = { count, start - now, gap, ask_again, era, rest_left, is_scout, redis.call('ZCARD', KEYS[2]),
-  steers and 1 or 0, book.rate, book.slots, book.learned, row, news, string.format('%.0f', now), book.told_at, book.told_rate }
+  steers and 1 or 0, book.rate, book.slots, book.learned, row, news, string.format('%.0f', now), book.told_at, book.told_rate,
+  follows and 1 or 0 }
 for _, report in ipairs(seen) do
   reply[#reply + 1] = report
 end

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from throttle.client.fleet.call import MICRO, Call, News, RateNews, Reply
-from throttle.client.fleet.lease import LATE, Lease, LeaseBucket
+from throttle.client.fleet.lease import LATE, Lease, LeaseBucket, Slots
 from throttle.client.fleet.steering import Steering
 from throttle.client.learned import Learned, learned_by, start_from
 from throttle.client.pace import Pace, rest_seconds
@@ -80,7 +80,7 @@ class SharedPace:
         self._learned = learned_by(first).to_text()
         self._quota = QuotaPace()
         self._is_known = False  # the ledger has answered once
-        self.bucket = LeaseBucket(self._rate, self._is_empty)
+        self.bucket = LeaseBucket(self._rate, self._is_empty, self._slots_now)
         self.host: Host | None = None
         self._calling: Call | None = None
         self._is_urgent = False
@@ -95,6 +95,7 @@ class SharedPace:
         self._passed: int | None = None  # the rest that this worker's scout has ended, until the ledger says so, too
         self._sightings: list[list[Any]] = []
         self._drop: tuple[int, float, bool] | None = None
+        self._latency = 0.1
         self._sent_lately: deque[float] = deque(maxlen=1000)
         self._called_at = float("-inf")
         self._timer = float("inf")
@@ -122,6 +123,8 @@ class SharedPace:
             self._alone.sent(now, height)
             return
         self._is_asked = False
+        if height >= int(self._slots):
+            self.bucket.hold()
         self._sent_lately.append(now)
         self._see(["sent", now])
         self.look(now)
@@ -130,6 +133,7 @@ class SharedPace:
         if self._alone is not None:
             self._alone.served(now, sent_at, height)
             return
+        self._latency += 0.05 * (min(now - sent_at, 4 * self._latency) - self._latency)
         self._see(["served", now, round((now - sent_at) * MICRO)])
         self._timed(now)
 
@@ -168,6 +172,10 @@ class SharedPace:
         return Learned.from_text(self._learned) or Learned(self._rate)
 
     # -- what is due
+
+    def _slots_now(self) -> Slots:
+        assert self.host is not None
+        return Slots(self.host.in_flight.count, self._slots, self._latency)
 
     def _is_empty(self, now: float) -> None:
         self._is_asked = True
@@ -284,7 +292,7 @@ class SharedPace:
 
     def _take(self, reply: Reply, now: float, took: float) -> None:
         if reply.count:
-            lease = Lease(now + reply.start, reply.gap, reply.count, max(0.0, LATE - took))
+            lease = Lease(now + reply.start, reply.gap, reply.count, max(0.0, LATE - took), reply.follows)
             if reply.told_at < self._told_at:  # another rate was told while the answer was under way
                 lease.stretch(now, reply.told_rate / self._told_rate)
             self.bucket.grant(lease)

@@ -20,6 +20,11 @@ NEWS = 0.25
 """seconds in which all have heard of a refusal, and send no more; or half the wait that was told"""
 
 
+import os
+LITTLE = float(os.environ.get("LITTLE", "1.25"))
+"""of the rate at which as many are open as may be (Little's law)"""
+
+
 class Steering:
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
@@ -30,11 +35,14 @@ class Steering:
         self._refused_at: float | None = None
         self._rate_after: float | None = None  # until the first after the rest is heard
         self._open = OpenRequests()
+        self._slots_told_at = float("-inf")  # when the pace, by what it hears, has changed how many may be open
+        self._slots_since = float("-inf")  # … and all have heard of it
 
     @property
     def rate(self) -> float:
         """After a rest, what the pace will say once it has heard of the scout: nobody may go on at the old rate."""
-        return self.pace.rate if self._rate_after is None else self._rate_after
+        rate = self.pace.rate if self._rate_after is None else self._rate_after
+        return min(rate, LITTLE * self.pace.in_flight_max / self._open.mean)
 
     def note(self, now: float, seen: Sequence[Report]) -> None:
         """`now` is when the reports were answered, on this worker's clock."""
@@ -66,7 +74,10 @@ class Steering:
         for time, _, sighting in self._heard:
             if time > until:
                 break
+            slots = self.pace.in_flight_max
             self._tell(max(time, self._until), time, sighting)
+            if self.pace.in_flight_max != slots:
+                self._slots_told_at, self._slots_since = time, now + NEWS
             self._until = max(time, self._until)
             told += 1
         del self._heard[:told]
@@ -75,16 +86,23 @@ class Steering:
         pace = self.pace
         match sighting:
             case ["sent"]:
-                pace.sent(now, self._open.sent(now))
+                pace.sent(now, self._open.sent(now, int(pace.in_flight_max)))
                 self._rate_after = None
             case ["served", age]:
-                pace.served(now, time - age / MICRO, self._open.served(time, age / MICRO))
+                self._served(time, age / MICRO)
             case ["dropped", age, told, row]:
                 sent_at, height = self._open.refused(time, age / MICRO)
                 self.rest_least = pace.dropped(time, sent_at, height, told, row)
                 self._rate_after = _rate_after(pace, now + self.rest_least)
             case ["told", remaining, seconds, limit, window, in_flight]:
                 pace.told(now, Quota(remaining, seconds, limit, window), in_flight)
+
+    def _served(self, time: float, seconds: float) -> None:
+        """What left before all had heard of the last change of the slots must not be taken for a result of it."""
+        height = self._open.served(time, seconds)
+        if time - seconds < self._slots_since:
+            time = min(time, self._slots_told_at)
+        self.pace.served(time, time - seconds, height)
 
 
 def _rate_after(pace: Pace, now: float) -> float:
