@@ -288,7 +288,7 @@ def test_an_answer_from_before_the_last_refusal_brings_no_lease() -> None:
     pace = fleet.pace(0)
     assert pace.bucket.seconds_until_token(1.0) == float("inf")  # it asks
     pace.heard(News(7, 2.0, 1, "example.org"), 1.0)
-    pace.answered(Reply(5, 0.0, 0.1, 0.0, 6, None, False, 1, False, 10.0, 8.0, "", 0, "", 1, 10.0, []), 1.0)
+    pace.answered(Reply(5, 0.0, 0.1, 0.0, 6, None, False, 1, False, 10.0, 8.0, "", 0, "", 1, 10.0, False, []), 1.0)
     assert pace.bucket.left(1.0) == 0
     assert fleet.clients[0].host.rest_left(1.0) == pytest.approx(2.0)
 

@@ -77,7 +77,7 @@ class Steering:
             slots = self.pace.in_flight_max
             self._tell(max(time, self._until), time, sighting)
             if self.pace.in_flight_max != slots:
-                self._slots_told_at, self._slots_since = time, now + NEWS
+                self._slots_told_at, self._slots_since = time, now + NEWS + self._open.mean
             self._until = max(time, self._until)
             told += 1
         del self._heard[:told]
