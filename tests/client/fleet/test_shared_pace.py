@@ -13,9 +13,10 @@ from benchmarks.simulator.clockwork import Clockwork
 from benchmarks.simulator.fleet import DELAY, Ledger, worker
 from benchmarks.simulator.hosts import NETWORK, BucketHost, SimulatedHost, Steps
 from tests import servers
+from throttle.client.fleet.alone import ALONE
 from throttle.client.fleet.call import News, Reply
 from throttle.client.fleet.lease import LATE
-from throttle.client.fleet.shared_pace import ALONE, SharedPace
+from throttle.client.fleet.shared_pace import SharedPace
 from throttle.client.pace import Pace
 from throttle.client.pace.aimd import AimdPace
 from throttle.client.pace.seeking import SeekingPace
@@ -259,7 +260,7 @@ def test_alone_a_probes_rate_is_not_taken_for_the_limit() -> None:
         assert pace.rate == pytest.approx(ALONE * 40.0 / 2, rel=0.1)
 
 
-def test_alone_a_refusal_halves_the_share_and_nothing_raises_it_above() -> None:
+def test_alone_a_refusal_takes_a_quarter_off_the_share_and_nothing_raises_it_above() -> None:
     fleet = Fleet("valkey", 2, 1000.0, own=steady(40.0))
     fleet.run(5.0)
     fleet.ledger.go()
@@ -268,7 +269,7 @@ def test_alone_a_refusal_halves_the_share_and_nothing_raises_it_above() -> None:
     share = pace.rate
     assert share == pytest.approx(ALONE * 20.0)
     pace.dropped(6.0, 5.9, 1, None, 1)
-    assert pace.rate == pytest.approx(share / 2)
+    assert pace.rate == pytest.approx(0.75 * share)
     for _ in range(10_000):
         pace.served(6.0, 5.9, 1)
     assert pace.rate == pytest.approx(share)

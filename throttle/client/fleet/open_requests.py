@@ -25,6 +25,7 @@ class OpenRequests:
     def __init__(self) -> None:
         self.mean = 0.1
         """seconds that a request takes"""
+        self._answers = 0
         self._recent: deque[_Request] = deque(maxlen=RECENT)
 
     def sent(self, now: float, limit: int) -> int:
@@ -37,7 +38,8 @@ class OpenRequests:
 
     def served(self, now: float, seconds: float) -> int:
         """Its height when it left, by all that is known now."""
-        self.mean += (min(seconds, 4 * self.mean) - self.mean) / MEAN_OF
+        self._answers = min(self._answers + 1, MEAN_OF)
+        self.mean += ((min(seconds, 4 * self.mean) if self._answers > 1 else seconds) - self.mean) / self._answers
         request = self._told(now, seconds)
         return 1 if request is None else self._height(request)
 

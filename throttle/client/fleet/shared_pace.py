@@ -5,36 +5,38 @@ and tells the ledger with its next call. One of them, whichever asks first, is h
 hears it there in order of time, as if one process had sent everything, and says the rate for all. When that worker is
 gone, after 4 s another begins with what the first had learned.
 
-**A lease is a stretch of time** of 0.2 s at the rate, or one request where the rate is slow. Stretches follow each
-other, so everybody who wants to send gets the same in turn, the sum is as even as one process would send, and nothing
-is hoarded: what is not used is void a second after it was due. The stretch of a killed worker passes by itself.
+**A lease is a stretch of time**, a turn: 0.2 s at the rate, or one request where the rate is slow. Turns follow each
+other, so everybody who wants to send gets the same, the sum is as even as one process would send, and nothing is
+hoarded: what is not used is void a second after it was due, and a killed worker's turn passes by itself. When the rate
+changes by much all are told, and draw together or apart what they hold (`told_rate`).
 
-**A refusal rests the fleet.** It voids all leases, is told to all at once, and afterwards one scout leaves, from one
-worker. Until a worker has heard of the rest (a message), it may go on with the lease it holds.
+**The slots go with the turn.** How many may be open at once is the fleet's number; in its turn a worker may have that
+many, growing as the requests of the turn before will end (`lease`). Off by one or two, and no call more.
 
-**Without the ledger** a worker is alone: it keeps to its share of the last rate known, times `ALONE`, halves that on a
-refusal and never exceeds it; if no rate was ever known, its own pace begins from nothing. How many requests may be
-open at once is not shared out: each worker keeps to the fleet's number.
+**A refusal rests the fleet.** It voids all leases, is told to all at once, and afterwards one scout leaves, from a
+worker that was refused. Until a worker has heard of the rest (a message), it may go on with the lease it holds.
+
+**Without the ledger** a worker is alone (`alone`): it keeps to its share of what the host was known to bear; if that
+never was known, its own pace begins from nothing.
 """
 
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from throttle.client.fleet.alone import pace_alone
 from throttle.client.fleet.call import MICRO, Call, News, RateNews, Reply
 from throttle.client.fleet.lease import LATE, Lease, LeaseBucket, Slots
 from throttle.client.fleet.steering import Steering
+from throttle.client.fleet.told_rate import ToldRate
 from throttle.client.learned import Learned, learned_by, start_from
 from throttle.client.pace import Pace, rest_seconds
-from throttle.client.pace.aimd import AimdPace
 from throttle.client.pace.quota import QuotaPace
 from throttle.rate_limit_fields import Quota
 
 if TYPE_CHECKING:
     from throttle.client.host import Host
 
-ALONE = 0.9
-"""the part of its share that a worker without the ledger sends at most"""
 REPORT = 2.0
 """seconds after which what was seen is told, if no lease was wanted meanwhile"""
 BEAT, BEAT_MAX = 0.5, 2.0
@@ -86,7 +88,7 @@ class SharedPace:
         self._is_urgent = False
         self._is_asked = False  # a request stands before the empty bucket
         self._not_before = float("-inf")  # asking for a lease is in vain
-        self._told_at, self._told_rate = 0, 0.0  # when all were told a rate last, and which
+        self._told = ToldRate()
         self._era = -1
         self._called_era = -1
         self._row = 0
@@ -95,7 +97,7 @@ class SharedPace:
         self._passed: int | None = None  # the rest that this worker's scout has ended, until the ledger says so, too
         self._sightings: list[list[Any]] = []
         self._drop: tuple[int, float, bool] | None = None
-        self._latency = 0.1
+        self._latency = 0.0  # no answer yet
         self._sent_lately: deque[float] = deque(maxlen=1000)
         self._called_at = float("-inf")
         self._timer = float("inf")
@@ -133,7 +135,8 @@ class SharedPace:
         if self._alone is not None:
             self._alone.served(now, sent_at, height)
             return
-        self._latency += 0.05 * (min(now - sent_at, 4 * self._latency) - self._latency)
+        latency = now - sent_at
+        self._latency += 0.05 * (min(latency, 4 * self._latency) - self._latency) if self._latency else latency
         self._see(["served", now, round((now - sent_at) * MICRO)])
         self._timed(now)
 
@@ -293,8 +296,8 @@ class SharedPace:
     def _take(self, reply: Reply, now: float, took: float) -> None:
         if reply.count:
             lease = Lease(now + reply.start, reply.gap, reply.count, max(0.0, LATE - took), reply.follows)
-            if reply.told_at < self._told_at:  # another rate was told while the answer was under way
-                lease.stretch(now, reply.told_rate / self._told_rate)
+            if reply.told_at < self._told.at:  # another rate was told while the answer was under way
+                lease.stretch(now, reply.told_rate / self._told.rate)
             self.bucket.grant(lease)
         elif reply.ask_again:
             self._not_before = now + reply.ask_again + self._stands_back(reply.rest_left)
@@ -330,7 +333,7 @@ class SharedPace:
         self._rest(news.era, news.row, news.rest, now)
         self._not_before = now + (news.rest or 0.0) + self._stands_back(news.rest)
         # What led to the refusal is told at once, and who steers comes for it.
-        self._is_urgent = self._is_urgent or (news.rest is not None and bool(self._sightings))
+        self._is_urgent |= news.rest is not None and bool(self._sightings)
         self.look(now)
         self._timed(now)
         self._wake()
@@ -343,11 +346,10 @@ class SharedPace:
 
     def _hear_rate(self, told_at: int, rate: float, now: float) -> None:
         """All were told another rate: what this worker holds is drawn together, or apart, as the ledger's books are."""
-        if told_at <= self._told_at:
+        factor = self._told.hear(told_at, rate)
+        if factor is None:
             return
-        if self._told_rate > 0.0:
-            self.bucket.stretch(now, self._told_rate / rate)
-        self._told_at, self._told_rate = told_at, rate
+        self.bucket.stretch(now, factor)
         if self._steering is None:
             self._rate = rate
 
@@ -373,16 +375,8 @@ class SharedPace:
         self._calling = None
         if self._alone is not None:
             return
-        known = self.learned()  # the rate of just now may be a probe's
-        share = ALONE * (min(self._rate, known.rate) if known.is_limit else self._rate) / self.workers
         if self._is_known:
-            self._alone = AimdPace(
-                rate=share,
-                rate_min=share / 16,
-                rate_max=share,
-                increase=share / 60,
-                in_flight_max=int(self._slots) or 1,
-            )
+            self._alone = pace_alone(self._told.borne(self._learned), self._slots, self.workers)
         else:
             self._alone = self._first or self._own()
         self._first = self._steering = None

@@ -18,11 +18,8 @@ SETTLE = 0.1
 """seconds after which the steering worker comes once more for what led to a refusal; nothing is sent meanwhile"""
 NEWS = 0.25
 """seconds in which all have heard of a refusal, and send no more; or half the wait that was told"""
-
-
-import os
-LITTLE = float(os.environ.get("LITTLE", "1.25"))
-"""of the rate at which as many are open as may be (Little's law)"""
+LITTLE = 1.25
+"""times the rate at which as many would be open as may be (Little's law): beyond it leases are of no use"""
 
 
 class Steering:
