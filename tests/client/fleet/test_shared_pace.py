@@ -11,7 +11,7 @@ import pytest
 from benchmarks.simulator.clients import FlowClient, Work
 from benchmarks.simulator.clockwork import Clockwork
 from benchmarks.simulator.fleet import DELAY, Ledger, worker
-from benchmarks.simulator.hosts import NETWORK, BucketHost, SimulatedHost, Steps
+from benchmarks.simulator.hosts import NETWORK, BucketHost, SimulatedHost, Steps, WorkerHost
 from tests import servers
 from throttle.client.fleet.alone import ALONE
 from throttle.client.fleet.call import News, Reply
@@ -37,12 +37,16 @@ class Fleet:
         tells: bool = True,
         shut_out: float = 0.0,
         delay: float = DELAY,
+        site: Callable[[Clockwork, Random], SimulatedHost] | None = None,
     ) -> None:
         random = Random(f"{count}/{rate}")
         self.clockwork = Clockwork()
-        self.site: SimulatedHost = BucketHost(
-            self.clockwork, random, Steps(rate), burst or rate, tells=tells, shut_out=shut_out
-        )
+        if site is None:
+            self.site: SimulatedHost = BucketHost(
+                self.clockwork, random, Steps(rate), burst or rate, tells=tells, shut_out=shut_out
+            )
+        else:
+            self.site = site(self.clockwork, random)
         self.ledger = Ledger(self.clockwork, servers.shared(server).client(), secrets.token_hex(8), delay)
         self.clients: list[FlowClient] = []
         for number in range(count):
@@ -134,6 +138,32 @@ def test_no_window_holds_more_than_its_seconds_and_one_second_of_requests(rate: 
         assert most <= rate * (span + LATE) + 1
 
 
+def test_the_search_for_a_rate_takes_ten_workers_hardly_longer_than_one() -> None:
+    """What was leased at the rate of then is drawn together: with ten at 2/s it lies five seconds ahead."""
+    reached: dict[int, float] = {}
+    for count in (1, 10):
+        fleet = Fleet("valkey", count, 100.0)
+        while len(fleet.sent()) < 150:
+            fleet.run(fleet.clockwork.now + 0.5)
+        reached[count] = fleet.clockwork.now
+    assert reached[10] <= 1.5 * reached[1]
+
+
+@pytest.mark.parametrize("count", [2, 10])
+def test_a_host_of_four_workers_is_not_made_slow_by_many_processes(count: int) -> None:
+    """Of all requests together no more are open than one process would have, but for a few."""
+    fleet = Fleet("valkey", count, 50.0, site=lambda clockwork, random: WorkerHost(clockwork, random, 4, 100))
+    fleet.run(120.0)
+    latencies = sorted(
+        landed - sent
+        for client in fleet.clients
+        for sent, landed in zip(client.log.sent, client.log.landed, strict=True)
+        if sent >= 40.0
+    )
+    assert len(latencies) >= 0.85 * 80 * 50.0
+    assert latencies[int(0.95 * len(latencies))] <= 3.0 * 0.14
+
+
 def test_workers_that_always_want_more_send_as_evenly_as_one() -> None:
     fleet = Fleet("valkey", 5, 1000.0, own=steady(20.0))
     fleet.run(30.0)
@@ -194,6 +224,29 @@ def test_after_one_refusal_nobody_sends_until_the_rest_is_over_and_then_one_scou
     after = fleet.sent(heard)
     assert len(after) == 1
     assert after[0] >= min(refusals) + 0.5
+
+
+def test_after_a_refusal_only_who_was_refused_asks_to_be_the_scout() -> None:
+    fleet = Fleet("valkey", 10, 1000.0, own=steady(10.0))
+    fleet.run(5.0)
+    fleet.clients[0].host.told_to_rest(5.0, 0.0, is_cut=True)  # a refusal, noted by hand
+    fleet.pace(0).dropped(5.0, 4.99, 1, 1.0, 1)
+    fleet.run(5.9)
+    calls = fleet.ledger.calls
+    fleet.run(6.05)
+    assert fleet.clients[0].host.breaker.scout_is_out
+    assert fleet.ledger.calls - calls <= 2  # and maybe a beat of the one who steers
+
+
+def test_who_was_refused_and_is_killed_is_stood_in_for() -> None:
+    fleet = Fleet("valkey", 4, 1000.0, own=steady(10.0))
+    fleet.run(5.0)
+    fleet.clients[0].host.told_to_rest(5.0, 0.0, is_cut=True)  # a refusal, noted by hand
+    fleet.pace(0).dropped(5.0, 4.99, 1, 1.0, 1)
+    fleet.run(5.5)
+    fleet.kill(0)
+    fleet.run(9.0)
+    assert len(fleet.sent(7.2, 9.0)) >= 0.9 * 18
 
 
 def test_a_told_wait_holds_for_all_workers_and_old_news_does_not_lengthen_it() -> None:

@@ -37,10 +37,12 @@ from throttle.rate_limit_fields import Quota
 if TYPE_CHECKING:
     from throttle.client.host import Host
 
-REPORT = 2.0
+REPORT = 3.0
 """seconds after which what was seen is told, if no lease was wanted meanwhile"""
-BEAT, BEAT_MAX = 0.5, 2.0
-"""seconds between the calls of one who steers; more where requests are rarer"""
+BEAT, BEAT_MAX, BEAT_GROWS = 0.5, 2.0, 1.5
+"""seconds between the calls of one who steers; more where requests are rarer, and so many times as many after each call
+as long as a limit is known and the rate stays within `STEADY` of what it was"""
+STEADY = 0.02
 REST, REST_REQUESTS = 0.5, 1.5
 """a refusal without a wait told: so many seconds, and requests' time, until the steering pace has said it"""
 STAND_IN = 1.0
@@ -101,6 +103,7 @@ class SharedPace:
         self._sent_lately: deque[float] = deque(maxlen=1000)
         self._called_at = float("-inf")
         self._timer = float("inf")
+        self._beat, self._beat_rate = BEAT, 0.0
 
     # -- the pace of this worker's host
 
@@ -197,7 +200,11 @@ class SharedPace:
         if steering is not None:
             steering.hear(now, self._called_at)
             self._rate, self._slots = steering.rate, steering.pace.in_flight_max
-            self._learned = learned_by(steering.pace).to_text()
+            learned = learned_by(steering.pace)
+            is_steady = learned.is_limit and abs(self._rate - self._beat_rate) <= STEADY * self._beat_rate
+            self._beat = min(BEAT_MAX, BEAT_GROWS * self._beat) if is_steady else BEAT
+            self._beat_rate = self._rate
+            self._learned = learned.to_text()
         call = Call(self.name, self.worker, want, now, self._sightings, ended_era=self._era if ended else -1)
         self._sightings = []
         if self._drop is not None:
@@ -242,7 +249,7 @@ class SharedPace:
             due = self._sightings[0][1] + REPORT
         if self._steering is not None:
             if not self._is_idle:
-                due = min(due, self._called_at + max(BEAT, min(BEAT_MAX, 1 / self._rate)))
+                due = min(due, self._called_at + max(self._beat, min(BEAT_MAX, 1 / self._rate)))
             settles = self._steering.settles_at
             if settles is not None:
                 due = min(due, max(settles, self._called_at + 0.01))
@@ -333,7 +340,7 @@ class SharedPace:
         self._rest(news.era, news.row, news.rest, now)
         self._not_before = now + (news.rest or 0.0) + self._stands_back(news.rest)
         # What led to the refusal is told at once, and who steers comes for it.
-        self._is_urgent |= news.rest is not None and bool(self._sightings)
+        self._is_urgent |= news.rest is not None and any(kind == "sent" for kind, *_ in self._sightings)
         self.look(now)
         self._timed(now)
         self._wake()
