@@ -37,15 +37,13 @@ def test_what_was_due_already_stays_due() -> None:
 
 def test_in_its_turn_a_worker_gets_the_slots_as_the_turn_befores_requests_end() -> None:
     worker = Worker(limit=5)
-    worker.bucket.grant(Lease(10.0, 0.001, 20, follows=True))
+    worker.bucket.grant(Lease(10.0, 0.01, 20, follows=True))
     left = []
     now = 10.0
-    while worker.open < 5:
-        wait = worker.bucket.seconds_until_token(now)
-        now += wait
-        if wait == 0.0:
-            worker.send(now)
-            left.append(now - 10.0)
+    for _ in range(5):
+        now += worker.bucket.seconds_until_token(now)
+        worker.send(now)
+        left.append(now - 10.0)
     assert left == pytest.approx([0.02, 0.04, 0.06, 0.08, 0.1])
 
 
