@@ -56,12 +56,12 @@ class Lease:
             self.take()
 
     def seconds_until_room(self, now: float, slots: Slots) -> float:
-        """What this worker had open when its turn began it may have open, and as many more as will have ended since of
-        the others', who had the rest.
+        """What this worker had open when its turn began it may have open, one more, and as many as will have ended
+        since of the others', who had the rest.
         """
         if self.began is None:
             self.began, self.open_then = now, slots.open
-        more = slots.open + 1 - self.open_then
+        more = slots.open - self.open_then
         if not self.follows or more <= 0:
             return 0.0
         others = max(0.0, slots.limit - self.open_then)

@@ -49,6 +49,8 @@ STAND_IN = 1.0
 """seconds after a rest in which only who was refused asks to be the scout"""
 RECENTLY = 1.0
 """a worker asks for as many requests as wait, or as it has sent in so many seconds"""
+SLOWER, FASTER = 0.05, 0.3
+"""what one answer weighs in the latency: the first ones, of a process that starts, are slow and are soon forgotten"""
 SIGHTINGS_MAX = 1000
 
 
@@ -139,7 +141,8 @@ class SharedPace:
             self._alone.served(now, sent_at, height)
             return
         latency = now - sent_at
-        self._latency += 0.05 * (min(latency, 4 * self._latency) - self._latency) if self._latency else latency
+        share = SLOWER if latency > self._latency else FASTER
+        self._latency += share * (min(latency, 4 * self._latency) - self._latency) if self._latency else latency
         self._see(["served", now, round((now - sent_at) * MICRO)])
         self._timed(now)
 
