@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from throttle.client.fleet.alone import pace_alone
 from throttle.client.fleet.call import MICRO, Call, News, RateNews, Reply
 from throttle.client.fleet.lease import LATE, Lease, LeaseBucket, Slots
-from throttle.client.fleet.steering import Steering
+from throttle.client.fleet.steering import BEAT_MAX, Steering
 from throttle.client.fleet.told_rate import ToldRate
 from throttle.client.learned import Learned, learned_by, start_from
 from throttle.client.pace import Pace, rest_seconds
@@ -39,10 +39,6 @@ if TYPE_CHECKING:
 
 REPORT = 3.0
 """seconds after which what was seen is told, if no lease was wanted meanwhile"""
-BEAT, BEAT_MAX, BEAT_GROWS = 0.5, 2.0, 1.5
-"""seconds between the calls of one who steers; more where requests are rarer, and so many times as many after each call
-as long as a limit is known and the rate stays within `STEADY` of what it was"""
-STEADY = 0.02
 REST, REST_REQUESTS = 0.5, 1.5
 """a refusal without a wait told: so many seconds, and requests' time, until the steering pace has said it"""
 STAND_IN = 1.0
@@ -105,7 +101,6 @@ class SharedPace:
         self._sent_lately: deque[float] = deque(maxlen=1000)
         self._called_at = float("-inf")
         self._timer = float("inf")
-        self._beat, self._beat_rate = BEAT, 0.0
 
     # -- the pace of this worker's host
 
@@ -202,11 +197,8 @@ class SharedPace:
         steering = self._steering
         if steering is not None:
             steering.hear(now, self._called_at)
-            self._rate, self._slots = steering.rate, steering.pace.in_flight_max
-            learned = learned_by(steering.pace)
-            is_steady = learned.is_limit and abs(self._rate - self._beat_rate) <= STEADY * self._beat_rate
-            self._beat = min(BEAT_MAX, BEAT_GROWS * self._beat) if is_steady else BEAT
-            self._beat_rate = self._rate
+            self._rate, learned = steering.say()
+            self._slots = steering.pace.in_flight_max
             self._learned = learned.to_text()
         call = Call(self.name, self.worker, want, now, self._sightings, ended_era=self._era if ended else -1)
         self._sightings = []
@@ -252,7 +244,7 @@ class SharedPace:
             due = self._sightings[0][1] + REPORT
         if self._steering is not None:
             if not self._is_idle:
-                due = min(due, self._called_at + max(self._beat, min(BEAT_MAX, 1 / self._rate)))
+                due = min(due, self._called_at + max(self._steering.beat, min(BEAT_MAX, 1 / self._rate)))
             settles = self._steering.settles_at
             if settles is not None:
                 due = min(due, max(settles, self._called_at + 0.01))

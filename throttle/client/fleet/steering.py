@@ -9,6 +9,7 @@ from typing import Any
 
 from throttle.client.fleet.call import MICRO, Report
 from throttle.client.fleet.open_requests import OpenRequests
+from throttle.client.learned import Learned, learned_by
 from throttle.client.pace import Pace
 from throttle.rate_limit_fields import Quota
 
@@ -21,10 +22,17 @@ NEWS = 0.25
 LITTLE = 1.25
 """times the rate at which as many would be open as may be (Little's law): beyond it leases are of no use"""
 
+BEAT, BEAT_MAX, BEAT_GROWS = 0.5, 2.0, 1.5
+"""seconds between the calls of one who steers; more where requests are rarer, and so many times as many after each call
+as long as a limit is known and the rate stays within `STEADY` of what it was"""
+STEADY = 0.02
+
 
 class Steering:
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
+        self.beat = BEAT
+        self._said = 0.0
         self.rest_least = 0.0  # seconds that the pace asks for after the last refusal
         self._heard: list[tuple[float, int, list[Any]]] = []  # (time, order, sighting), not yet told to the pace
         self._count = 0
@@ -40,6 +48,14 @@ class Steering:
         """After a rest, what the pace will say once it has heard of the scout: nobody may go on at the old rate."""
         rate = self.pace.rate if self._rate_after is None else self._rate_after
         return min(rate, LITTLE * self.pace.in_flight_max / self._open.mean)
+
+    def say(self) -> tuple[float, Learned]:
+        """The rate for all, and what was learned; the longer these stand, the longer is the next `beat`."""
+        rate, learned = self.rate, learned_by(self.pace)
+        is_steady = learned.is_limit and abs(rate - self._said) <= STEADY * self._said
+        self.beat = min(BEAT_MAX, BEAT_GROWS * self.beat) if is_steady else BEAT
+        self._said = rate
+        return rate, learned
 
     def note(self, now: float, seen: Sequence[Report]) -> None:
         """`now` is when the reports were answered, on this worker's clock."""
