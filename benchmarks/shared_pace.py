@@ -40,6 +40,7 @@ SITUATIONS = (
     "8→2/s",
     "outage 60 s",
     "knee",
+    "slots",
 )
 COUNTS = (1, 2, 4, 10)
 

@@ -144,10 +144,10 @@ def test_a_url_that_is_none_is_told_at_once() -> None:
 
 
 def test_what_is_no_answer_of_a_ledger_is_not_taken_for_one() -> None:
-    for raw in ([], [b"1"] * 14, [b"x"] * 15, [b"1"] * 15 + [b"no report"]):
+    for raw in ([], [b"1"] * 17, [b"x"] * 18, [b"1"] * 18 + [b"no report"]):
         with pytest.raises(ValueError):  # noqa: PT011  # whatever it says, it is one kind of error
             reply_from(raw)
-    for text in ("", "1 2", "a b c d"):
+    for text in ("", "1 2", "a b c d", "rest 1 2", "rate x 1 a"):
         with pytest.raises(ValueError):  # noqa: PT011
             news_from(text)
 

@@ -57,6 +57,10 @@ class Reply:
     learned: str
     row: int
     news: str
+    told_at: int
+    told_rate: float
+    follows: bool
+    """the turn before the lease's was another's"""
     seen: list["Report"]
 
 
@@ -80,6 +84,15 @@ class News:
     host: str
 
 
+@dataclass(slots=True)
+class RateNews:
+    """Told to all workers at once: the rate is another; `told_at` µs on the ledger's clock."""
+
+    told_at: int
+    rate: float
+    host: str
+
+
 def reply_from(raw: Sequence[Any]) -> Reply:
     """Raises ValueError for what no ledger of ours has answered."""
     try:
@@ -100,15 +113,24 @@ def reply_from(raw: Sequence[Any]) -> Reply:
             learned=texts[11],
             row=int(texts[12]),
             news=texts[13],
-            seen=[_report(text, now) for text in texts[15:]],
+            told_at=int(texts[15]),
+            told_rate=float(texts[16]),
+            follows=texts[17] == "1",
+            seen=[_report(text, now) for text in texts[18:]],
         )
     except (IndexError, TypeError, KeyError) as error:
         raise ValueError(f"the ledger's answer cannot be read: {error}") from None
 
 
-def news_from(text: str) -> News:
+def news_from(text: str) -> News | RateNews:
     """Raises ValueError."""
-    era, rest, row, host = text.split(" ", 3)
+    kind, _, told = text.partition(" ")
+    if kind == "rate":
+        told_at, rate, host = told.split(" ", 2)
+        return RateNews(int(told_at), float(rate), host)
+    if kind != "rest":
+        raise ValueError(f"no news of ours: {text[:80]!r}")
+    era, rest, row, host = told.split(" ", 3)
     return News(int(era), _rest(rest), int(row), host)
 
 

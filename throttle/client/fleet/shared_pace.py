@@ -5,44 +5,48 @@ and tells the ledger with its next call. One of them, whichever asks first, is h
 hears it there in order of time, as if one process had sent everything, and says the rate for all. When that worker is
 gone, after 4 s another begins with what the first had learned.
 
-**A lease is a stretch of time** of 0.15 s at the rate, or one request where the rate is slow. Stretches follow each
-other, so everybody who wants to send gets the same in turn, the sum is as even as one process would send, and nothing
-is hoarded: what is not used is void a second after it was due. The stretch of a killed worker passes by itself.
+**A lease is a stretch of time**, a turn: 0.2 s at the rate, or one request where the rate is slow. Turns follow each
+other, so everybody who wants to send gets the same, the sum is as even as one process would send, and nothing is
+hoarded: what is not used is void a second after it was due, and a killed worker's turn passes by itself. When the rate
+changes by much all are told, and draw together or apart what they hold (`told_rate`).
 
-**A refusal rests the fleet.** It voids all leases, is told to all at once, and afterwards one scout leaves, from one
-worker. Until a worker has heard of the rest (a message), it may go on with the lease it holds.
+**The slots go with the turn.** How many may be open at once is the fleet's number; in its turn a worker may have that
+many, growing as the requests of the turn before will end (`lease`). Off by one or two, and no call more.
 
-**Without the ledger** a worker is alone: it keeps to its share of the last rate known, times `ALONE`, halves that on a
-refusal and never exceeds it; if no rate was ever known, its own pace begins from nothing. How many requests may be
-open at once is not shared out: each worker keeps to the fleet's number.
+**A refusal rests the fleet.** It voids all leases, is told to all at once, and afterwards one scout leaves, from a
+worker that was refused. Until a worker has heard of the rest (a message), it may go on with the lease it holds.
+
+**Without the ledger** a worker is alone (`alone`): it keeps to its share of what the host was known to bear; if that
+never was known, its own pace begins from nothing.
 """
 
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from throttle.client.fleet.call import MICRO, Call, News, Reply
-from throttle.client.fleet.lease import LATE, Lease, LeaseBucket
-from throttle.client.fleet.steering import Steering
+from throttle.client.fleet.alone import pace_alone
+from throttle.client.fleet.call import MICRO, Call, News, RateNews, Reply
+from throttle.client.fleet.lease import LATE, Lease, LeaseBucket, Slots
+from throttle.client.fleet.steering import BEAT_MAX, Steering
+from throttle.client.fleet.told_rate import ToldRate
 from throttle.client.learned import Learned, learned_by, start_from
 from throttle.client.pace import Pace, rest_seconds
-from throttle.client.pace.aimd import AimdPace
 from throttle.client.pace.quota import QuotaPace
 from throttle.rate_limit_fields import Quota
 
 if TYPE_CHECKING:
     from throttle.client.host import Host
 
-ALONE = 0.9
-"""the part of its share that a worker without the ledger sends at most"""
-REPORT = 2.0
+REPORT = 3.0
 """seconds after which what was seen is told, if no lease was wanted meanwhile"""
-BEAT, BEAT_MAX = 0.5, 2.0
-"""seconds between the calls of one who steers; more where requests are rarer"""
 REST, REST_REQUESTS = 0.5, 1.5
 """a refusal without a wait told: so many seconds, and requests' time, until the steering pace has said it"""
+STAND_IN = 1.0
+"""seconds after a rest in which only who was refused asks to be the scout"""
 RECENTLY = 1.0
 """a worker asks for as many requests as wait, or as it has sent in so many seconds"""
+SLOWER, FASTER = 0.05, 0.3
+"""what one answer weighs in the latency: the first ones, of a process that starts, are slow and are soon forgotten"""
 SIGHTINGS_MAX = 1000
 
 
@@ -78,19 +82,22 @@ class SharedPace:
         self._learned = learned_by(first).to_text()
         self._quota = QuotaPace()
         self._is_known = False  # the ledger has answered once
-        self.bucket = LeaseBucket(self._rate, self._is_empty)
+        self.bucket = LeaseBucket(self._rate, self._is_empty, self._slots_now)
         self.host: Host | None = None
         self._calling: Call | None = None
         self._is_urgent = False
         self._is_asked = False  # a request stands before the empty bucket
         self._not_before = float("-inf")  # asking for a lease is in vain
+        self._told = ToldRate()
         self._era = -1
         self._called_era = -1
         self._row = 0
         self._was_resting = False
+        self._was_refused = False  # since all last went on
         self._passed: int | None = None  # the rest that this worker's scout has ended, until the ledger says so, too
         self._sightings: list[list[Any]] = []
         self._drop: tuple[int, float, bool] | None = None
+        self._latency = 0.0  # no answer yet
         self._sent_lately: deque[float] = deque(maxlen=1000)
         self._called_at = float("-inf")
         self._timer = float("inf")
@@ -118,15 +125,20 @@ class SharedPace:
             self._alone.sent(now, height)
             return
         self._is_asked = False
+        if height >= int(self._slots):
+            self.bucket.hold()
         self._sent_lately.append(now)
-        self._see(["sent", now, height])
+        self._see(["sent", now])
         self.look(now)
 
     def served(self, now: float, sent_at: float, height: int) -> None:
         if self._alone is not None:
             self._alone.served(now, sent_at, height)
             return
-        self._see(["served", now, round((now - sent_at) * MICRO), height])
+        latency = now - sent_at
+        share = SLOWER if latency > self._latency else FASTER
+        self._latency += share * (min(latency, 4 * self._latency) - self._latency) if self._latency else latency
+        self._see(["served", now, round((now - sent_at) * MICRO)])
         self._timed(now)
 
     def dropped(self, now: float, sent_at: float, height: int, told: float | None, in_a_row: int) -> float:
@@ -134,9 +146,9 @@ class SharedPace:
             return self._alone.dropped(now, sent_at, height, told, in_a_row)
         in_a_row = max(in_a_row, self._row + 1)
         rest = rest_seconds(told, in_a_row, first=max(REST, REST_REQUESTS / self._rate))
-        self._see(["dropped", now, round((now - sent_at) * MICRO), height, told, in_a_row])
+        self._see(["dropped", now, round((now - sent_at) * MICRO), told, in_a_row])
         self._drop = self._era, rest, told is not None
-        self._is_urgent = True
+        self._is_urgent = self._was_refused = True
         self.look(now)
         return rest
 
@@ -148,7 +160,7 @@ class SharedPace:
         rest = self._quota.rest
         if rest > 0.0 and self._drop is None:
             self._drop = -1, rest, True
-            self._is_urgent = True
+            self._is_urgent = self._was_refused = True
             self.look(now)
         self._timed(now)
         return rest
@@ -164,6 +176,10 @@ class SharedPace:
         return Learned.from_text(self._learned) or Learned(self._rate)
 
     # -- what is due
+
+    def _slots_now(self) -> Slots:
+        assert self.host is not None
+        return Slots(self.host.in_flight.count, self._slots, self._latency)
 
     def _is_empty(self, now: float) -> None:
         self._is_asked = True
@@ -181,8 +197,9 @@ class SharedPace:
         steering = self._steering
         if steering is not None:
             steering.hear(now, self._called_at)
-            self._rate, self._slots = steering.rate, steering.pace.in_flight_max
-            self._learned = learned_by(steering.pace).to_text()
+            self._rate, learned = steering.say()
+            self._slots = steering.pace.in_flight_max
+            self._learned = learned.to_text()
         call = Call(self.name, self.worker, want, now, self._sightings, ended_era=self._era if ended else -1)
         self._sightings = []
         if self._drop is not None:
@@ -227,7 +244,7 @@ class SharedPace:
             due = self._sightings[0][1] + REPORT
         if self._steering is not None:
             if not self._is_idle:
-                due = min(due, self._called_at + max(BEAT, min(BEAT_MAX, 1 / self._rate)))
+                due = min(due, self._called_at + max(self._steering.beat, min(BEAT_MAX, 1 / self._rate)))
             settles = self._steering.settles_at
             if settles is not None:
                 due = min(due, max(settles, self._called_at + 0.01))
@@ -268,6 +285,7 @@ class SharedPace:
         self._steer(reply, call.at, now)
         if not reply.steers or self._steering is None:
             self._rate, self._slots, self._learned = reply.rate, reply.slots, reply.learned
+        self._hear_rate(reply.told_at, reply.told_rate, now)
         if reply.era < self._called_era:
             self._era = -1  # the server has lost its books, and counts anew
         if reply.era >= self._era:
@@ -279,9 +297,12 @@ class SharedPace:
 
     def _take(self, reply: Reply, now: float, took: float) -> None:
         if reply.count:
-            self.bucket.grant(Lease(now + reply.start, reply.gap, reply.count, max(0.0, LATE - took)))
+            lease = Lease(now + reply.start, reply.gap, reply.count, max(0.0, LATE - took), reply.follows)
+            if reply.told_at < self._told.at:  # another rate was told while the answer was under way
+                lease.stretch(now, reply.told_rate / self._told.rate)
+            self.bucket.grant(lease)
         elif reply.ask_again:
-            self._not_before = now + reply.ask_again
+            self._not_before = now + reply.ask_again + self._stands_back(reply.rest_left)
 
     def _steer(self, reply: Reply, asked_at: float, now: float) -> None:
         if not reply.steers:
@@ -301,17 +322,38 @@ class SharedPace:
         if was_settling and self._steering.settles_at is None:
             self._is_urgent = True  # the rest and the rate, before anybody sends again
 
-    def heard(self, news: News, now: float) -> None:
+    def heard(self, news: News | RateNews, now: float) -> None:
         """A message to all workers."""
-        if self._alone is not None or news.era < self._era:
+        if self._alone is not None:
+            return
+        if isinstance(news, RateNews):
+            self._hear_rate(news.told_at, news.rate, now)
+            self._wake()
+            return
+        if news.era < self._era:
             return
         self._rest(news.era, news.row, news.rest, now)
-        self._not_before = now if news.rest is None else now + news.rest
+        self._not_before = now + (news.rest or 0.0) + self._stands_back(news.rest)
         # What led to the refusal is told at once, and who steers comes for it.
-        self._is_urgent = self._is_urgent or (news.rest is not None and bool(self._sightings))
+        self._is_urgent |= news.rest is not None and any(kind == "sent" for kind, *_ in self._sightings)
         self.look(now)
         self._timed(now)
         self._wake()
+
+    def _stands_back(self, rest: float | None) -> float:
+        """Seconds for which this worker leaves the scout to those who were refused: not all need ask."""
+        if rest is None:
+            self._was_refused = False
+        return 0.0 if rest is None or self._was_refused else STAND_IN
+
+    def _hear_rate(self, told_at: int, rate: float, now: float) -> None:
+        """All were told another rate: what this worker holds is drawn together, or apart, as the ledger's books are."""
+        factor = self._told.hear(told_at, rate)
+        if factor is None:
+            return
+        self.bucket.stretch(now, factor)
+        if self._steering is None:
+            self._rate = rate
 
     def _rest(self, era: int, row: int, rest: float | None, now: float) -> None:
         """The fleet rests, for `rest` seconds more or until a scout has passed; or (None) it does not."""
@@ -335,16 +377,8 @@ class SharedPace:
         self._calling = None
         if self._alone is not None:
             return
-        known = self.learned()  # the rate of just now may be a probe's
-        share = ALONE * (min(self._rate, known.rate) if known.is_limit else self._rate) / self.workers
         if self._is_known:
-            self._alone = AimdPace(
-                rate=share,
-                rate_min=share / 16,
-                rate_max=share,
-                increase=share / 60,
-                in_flight_max=int(self._slots) or 1,
-            )
+            self._alone = pace_alone(self._told.borne(self._learned), self._slots, self.workers)
         else:
             self._alone = self._first or self._own()
         self._first = self._steering = None
