@@ -42,6 +42,7 @@ from throttle.server.settings import Settings, SettingsDict
 from throttle.server.shutdown import on_stop_signal
 from throttle.server.stores import Pause, Store
 from throttle.server.stores.known_refusals import KnownRefusals
+from throttle.server.stores.known_stacks import KnownStacks
 from throttle.server.stores.memory import MemoryStore
 from throttle.server.stores.named import store_named
 from throttle.server.stores.own_load import OwnLoad
@@ -116,7 +117,7 @@ class ThrottleMiddleware:
         self.store = store_named(named or store)
         self._store_name = named
         is_elsewhere = type(self.store) is not MemoryStore
-        self._gate: Store = KnownRefusals(self.store, clock) if is_elsewhere else self.store
+        self._gate: Store = KnownStacks(KnownRefusals(self.store, clock), clock) if is_elsewhere else self.store
         """what is asked: the store, or what stands in front of it"""
         self.load_limit: LoadLimit | None = None
         """what is known of how much this process can run at once, where `load_max` is «auto»"""
