@@ -4,6 +4,8 @@
     python -m benchmarks.load_limit --tuned            ... the half that was
     python -m benchmarks.load_limit --everything       all situations
     python -m benchmarks.load_limit --peers            other people's ways besides
+    python -m benchmarks.load_limit --only loop --as-they-come
+                                                       ... without what is done for them in the loop, and for threads
     python -m benchmarks.load_limit --cost             what it costs a request
 
 Virtual time, the very policy, gate and machine. People, 2 % of the traffic, always pass. The best fixed limit is found
@@ -57,6 +59,9 @@ def main() -> None:
     parser.add_argument(
         "--references", help="a file that keeps the best fixed limits: their search takes most of the time"
     )
+    parser.add_argument(
+        "--as-they-come", action="store_true", help="nobody lets people first in the loop and in the threads"
+    )
     parser.add_argument("--cost", action="store_true", help="what it costs a request")
     arguments = parser.parse_args()
     if arguments.cost:
@@ -68,7 +73,8 @@ def main() -> None:
         and (arguments.everything or arguments.only or situation.is_held_out is not arguments.tuned)
     ]
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-    asyncio.run(report(chosen, seeds, list(FINDERS) if arguments.peers else [OURS], References(arguments.references)))
+    names = list(FINDERS) if arguments.peers else [OURS]
+    asyncio.run(report(chosen, seeds, names, References(arguments.references), not arguments.as_they_come))
     return None
 
 
@@ -90,14 +96,18 @@ class References:
         return Reference(*self._known[key])
 
 
-async def report(chosen: list[Situation], seeds: range, names: list[str], references: References) -> None:
+async def report(
+    chosen: list[Situation], seeds: range, names: list[str], references: References, lets_people_first: bool
+) -> None:
     """Runs within an event loop, since sleepers hold futures of it."""
     passed = dict.fromkeys(names, 0)
     started = time.perf_counter()
     for situation in chosen:
         best = {seed: references.of(situation, seed) for seed in seeds}
         for name in names:
-            scores = [score(situation, FINDERS[name], best[seed], seed) for seed in seeds]
+            scores = [
+                score(situation, FINDERS[name], best[seed], seed, lets_people_first=lets_people_first) for seed in seeds
+            ]
             passed[name] += sum(one.passes for one in scores)
             print(line(situation, name, best[seeds[0]], scores), flush=True)
     runs = len(chosen) * len(seeds)

@@ -46,11 +46,21 @@ class Prepared:
 
 
 class OwnLoad(InFront):
-    """Admits while fewer run in this process than `limit` says; `moved` is called when that is another number."""
+    """Admits while fewer run in this process than `limit` says; `moved` is called when that is another number.
 
-    def __init__(self, store: Store, limit: Limit, moved: Callable[[], None] = lambda: None) -> None:
+    `has_thread`: there is a worker thread for one more; without, there is no room either.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        limit: Limit,
+        moved: Callable[[], None] = lambda: None,
+        has_thread: Callable[[], bool] = lambda: True,
+    ) -> None:
         super().__init__(store)
         self.limit = limit
+        self._has_thread = has_thread
         self._moved = moved
         self._load_max = limit.load_max
         self._prepared: WeakSet[Prepared] = WeakSet()
@@ -136,7 +146,9 @@ class OwnLoad(InFront):
         if sleeper is not None:
             self._sleepers.called.discard(sleeper)  # the place reserved for it must not stand in its way
         load = self.store.running + len(self._sleepers.called) + self._asking
-        has_room = (load < prepared.at_most and not (self._closed and sleeper is not None)) or prepared.room is None
+        has_room = prepared.room is None or (
+            load < prepared.at_most and not (self._closed and sleeper is not None) and self._has_thread()
+        )
         is_busy = load >= prepared.busy_from
         way = prepared.ways.get((has_room, is_busy)) or self._way(prepared, has_room, is_busy)
         verdict = self.store.admit(way, hashes, now, rank)
