@@ -50,6 +50,9 @@ async def test_without_a_thread_a_machine_sleeps_and_people_are_served() -> None
     verdict = gate.admit(bots, (0, 2, 2), 1, 0)
     assert isinstance(verdict, Deferred)
     assert verdict.rule == "load_defer"
+    gate.release()
+    assert not verdict.sleeper.woken.done(), "it would ask, sleep on, be woken, and so on"
+    assert isinstance(gate.admit(people, (0, 1, 1), 1, 0), Served)
     has_thread = True
     gate.release()
     assert verdict.sleeper.woken.done()

@@ -1,6 +1,9 @@
 """Refusals by the hit stack that are given without asking a store that is elsewhere, which is told behind the answer.
 
-Changes made by hand, each of which made a test fall: MUTATIONS
+Changes made by hand, each of which made a test fall: a stack that is not full refuses ·
+the oldest is held for a microsecond more · hits are told twice · the first is not · others are told · nothing is told
+before the store is asked · the wait is that of the youngest · what other rules said will do · room is not asked for ·
+the store is never asked again · served hits are not kept.
 """
 
 import asyncio

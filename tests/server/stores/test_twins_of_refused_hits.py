@@ -1,6 +1,7 @@
 """Hits that were refused without asking the store, and told: each shared store holds what the memory store holds.
 
-Changes made by hand to `report.lua`, each of which made a test fall: MUTATIONS
+Changes made by hand to `report.lua`, each of which made a test fall: times are not moved to
+the server's clock · hits are not sorted · they are another caller's · or go to another.
 """
 
 import asyncio

@@ -230,4 +230,5 @@ class OwnLoad(InFront):
         return None
 
     def _wake(self) -> None:
-        self._sleepers.call(self.store.running + self._asking)
+        if self._has_thread():  # else who is woken would sleep on, and wake the next
+            self._sleepers.call(self.store.running + self._asking)
