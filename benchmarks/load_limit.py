@@ -146,15 +146,24 @@ def cost() -> None:
                 began[number] = limit.began(now)
         seconds = time.process_time() - start
         print(f"{rate:5} requests/s, {running:2} in flight, {kinds:2} kinds: {seconds / 20_000 * 1e6:.1f} µs a request")
-    figures = asyncio.run(through_the_middleware())
-    for name, microseconds in figures.items():
-        print(f"a whole request through the middleware, load_max={name}: {microseconds:.1f} µs")
+    for rate in (5, 50, 500, None):
+        figures = asyncio.run(through_the_middleware(rate))
+        told = "one after another" if rate is None else f"{rate} requests a second"
+        print(
+            f"a whole request through the middleware, {told}: load_max=15 {figures['15']:.1f} µs, "
+            f"auto {figures[AUTO]:.1f} µs"
+        )
 
 
-async def through_the_middleware() -> dict[str, float]:
-    """Processor time of a served request of an application that does nothing; medians of rounds that take turns."""
+async def through_the_middleware(rate: int | None) -> dict[str, float]:
+    """Processor time of a served request of an application that does nothing, by a clock on which they are so many a
+    second and each takes 4 ms; medians of rounds that take turns.
+    """
+    now = 0.0
 
     async def nothing(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal now
+        now += 0.004
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
@@ -163,16 +172,21 @@ async def through_the_middleware() -> dict[str, float]:
 
     scope = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": [(b"user-agent", b"reader/1")]}
     apps = {
-        str(load_max): ThrottleMiddleware(nothing, limits=Limits(load_max=load_max, stack_hits=None))
+        str(load_max): ThrottleMiddleware(
+            nothing,
+            limits=Limits(load_max=load_max, stack_hits=None),
+            clock=time.monotonic if rate is None else lambda: now,
+        )
         for load_max in (15, AUTO)
     }
     rounds: dict[str, list[float]] = {name: [] for name in apps}
-    for _ in range(9):
+    for _ in range(15):
         for name, app in apps.items():
             start = time.process_time()
-            for number in range(5000):
+            for number in range(3000):
                 await app({**scope, "client": (f"192.0.2.{number % 250}", 1)}, send, send)
-            rounds[name].append((time.process_time() - start) / 5000 * 1e6)
+                now += max(0.0, 1 / (rate or 1) - 0.004)
+            rounds[name].append((time.process_time() - start) / 3000 * 1e6)
     return {name: median(found) for name, found in rounds.items()}
 
 

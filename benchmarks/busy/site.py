@@ -127,7 +127,9 @@ class Site:
         self._threads = Places(machine.threads or max(40, 4 * machine.cores))
         self.loop = Loop(clockwork) if machine.computes_in_loop else None
         self.turns = LoopTurns(self.loop.soon, lambda: clockwork.now) if self.loop and lets_people_first else None
-        self.gate = OwnLoad(MemoryStore(), finder, has_thread=self._has_thread if lets_people_first else lambda: True)
+        self.gate = OwnLoad(
+            MemoryStore(), finder, has_thread=self._has_thread if lets_people_first else lambda load: True
+        )
         self._rules = {
             kind: (self.gate.prepare(list(handle_request(kind, LIMITS)), tells_quotas=False), wake_rank(kind))
             for kind in (CallerClass.BROWSER, CallerClass.ASSUMED_BOT)
@@ -138,7 +140,7 @@ class Site:
     def now(self) -> int:
         return round(self.clockwork.now * MICROSECONDS)
 
-    def _has_thread(self) -> bool:
+    def _has_thread(self, load: int) -> bool:
         return self._threads.free > KEPT_FOR_PEOPLE * self._threads.places
 
     def arrive(self, *, is_person: bool) -> None:

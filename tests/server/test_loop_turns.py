@@ -1,7 +1,7 @@
 """Where handlers compute in the event loop, machines begin one at a time, and people go first.
 
-Changes made by hand, each of which made a test fall: two turns apart · people wait, too · who hangs up keeps its place ·
-a slow turn is forgotten at once · nobody begins any more when all have · the last comes first.
+Changes made by hand, each of which made a test fall: two turns apart · people wait, too · who hangs up keeps its
+place · a slow turn is forgotten at once · nobody begins any more when all have · the last comes first.
 """
 
 import asyncio

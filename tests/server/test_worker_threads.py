@@ -29,11 +29,11 @@ def test_a_tenth_of_the_threads_is_not_for_machines() -> None:
         threads, limiter = WorkerThreads(), anyio.to_thread.current_default_thread_limiter()
         assert limiter.total_tokens == 40
         for number in range(36):
-            assert threads.has_one_for_a_machine()
+            assert threads.has_one_for_a_machine(number)
             limiter.acquire_on_behalf_of_nowait(number)
-        assert not threads.has_one_for_a_machine()
+        assert not threads.has_one_for_a_machine(36)
         limiter.release_on_behalf_of(0)
-        assert threads.has_one_for_a_machine()
+        assert threads.has_one_for_a_machine(36), "one of those that run is in no thread"
 
     asyncio.run(scenario())
 
@@ -41,7 +41,7 @@ def test_a_tenth_of_the_threads_is_not_for_machines() -> None:
 @in_virtual_time
 async def test_without_a_thread_a_machine_sleeps_and_people_are_served() -> None:
     has_thread = False
-    gate = OwnLoad(MemoryStore(), Said(), has_thread=lambda: has_thread)
+    gate = OwnLoad(MemoryStore(), Said(), has_thread=lambda load: has_thread)
     bots, people = (
         gate.prepare(list(handle_request(kind, Limits(load_max="auto", stack_hits=None))))
         for kind in (CallerClass.ASSUMED_BOT, CallerClass.BROWSER)

@@ -31,18 +31,18 @@ class LoopTurns:
         """by the clock, when the next look is due"""
         self._soon = soon
         self._clock = clock
-        self._slowest = 0.0
+        self._slowest = self._looked_at = 0.0
         self._waiting: deque[Callback] = deque()
         self._is_turning = False
 
     def look(self) -> None:
         """Measure this turn: how long it takes until the loop comes round."""
-        began = self._clock()
-        self.look_at = began + LOOKS_APART
-        self._soon(lambda: self._came_round(began))
+        self._looked_at = now = self._clock()
+        self.look_at = now + LOOKS_APART
+        self._soon(self._came_round)
 
-    def _came_round(self, began: float) -> None:
-        self._slowest = max(self._clock() - began, KEPT * self._slowest)
+    def _came_round(self) -> None:
+        self._slowest = max(self._clock() - self._looked_at, KEPT * self._slowest)
         self.is_slow = self._slowest > (QUICK if self.is_slow else SLOW)
 
     def wait(self, begin: Callback) -> None:

@@ -406,12 +406,12 @@ class ThrottleMiddleware:
         return MeasuredPlace(
             gate,
             send,
-            keeps_streams=book.keeps_streams,
-            at_start=book.releases_at_start,
-            limit=self.load_limit,
-            scope=scope,
-            caller_class=rules.caller_class,
-            clock=self._clock,
+            book.keeps_streams,
+            book.releases_at_start,
+            self.load_limit,
+            scope,
+            rules.caller_class,
+            self._clock,
         )
 
     async def _turn(self, turns: LoopTurns, store: Store) -> None:

@@ -15,10 +15,16 @@ class WorkerThreads:
 
     def __init__(self) -> None:
         self._limiter: anyio.CapacityLimiter | None = None
+        self._enough_for = 0.0
+        """so many requests at least"""
 
-    def has_one_for_a_machine(self) -> bool:
-        """Besides those that are kept for people. Needs a running event loop."""
+    def has_one_for_a_machine(self, load: int) -> bool:
+        """Besides those that are kept for people, while so many requests run. Needs a running event loop."""
+        if load < self._enough_for:  # none of them runs in two threads
+            return True
         limiter = self._limiter
         if limiter is None:
             limiter = self._limiter = anyio.to_thread.current_default_thread_limiter()
-        return bool(limiter.available_tokens > KEPT_FOR_PEOPLE * limiter.total_tokens)
+        kept = KEPT_FOR_PEOPLE * limiter.total_tokens
+        self._enough_for = limiter.total_tokens - kept
+        return bool(limiter.available_tokens > kept)

@@ -48,7 +48,7 @@ class Prepared:
 class OwnLoad(InFront):
     """Admits while fewer run in this process than `limit` says; `moved` is called when that is another number.
 
-    `has_thread`: there is a worker thread for one more; without, there is no room either.
+    `has_thread`: there is a worker thread for one more beside so many; without, there is no room either.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class OwnLoad(InFront):
         store: Store,
         limit: Limit,
         moved: Callable[[], None] = lambda: None,
-        has_thread: Callable[[], bool] = lambda: True,
+        has_thread: Callable[[int], bool] = lambda load: True,
     ) -> None:
         super().__init__(store)
         self.limit = limit
@@ -147,7 +147,7 @@ class OwnLoad(InFront):
             self._sleepers.called.discard(sleeper)  # the place reserved for it must not stand in its way
         load = self.store.running + len(self._sleepers.called) + self._asking
         has_room = prepared.room is None or (
-            load < prepared.at_most and not (self._closed and sleeper is not None) and self._has_thread()
+            load < prepared.at_most and not (self._closed and sleeper is not None) and self._has_thread(load)
         )
         is_busy = load >= prepared.busy_from
         way = prepared.ways.get((has_room, is_busy)) or self._way(prepared, has_room, is_busy)
@@ -230,5 +230,6 @@ class OwnLoad(InFront):
         return None
 
     def _wake(self) -> None:
-        if self._has_thread():  # else who is woken would sleep on, and wake the next
-            self._sleepers.call(self.store.running + self._asking)
+        load = self.store.running + self._asking
+        if self._has_thread(load + len(self._sleepers.called)):  # else who is woken would sleep on, and wake the next
+            self._sleepers.call(load)
