@@ -126,7 +126,11 @@ class Site:
         self._database = Places(machine.database_places or 1_000_000)
         self._threads = Places(machine.threads or max(40, 4 * machine.cores))
         self.loop = Loop(clockwork) if machine.computes_in_loop else None
-        self.turns = LoopTurns(self.loop.soon, lambda: clockwork.now) if self.loop and lets_people_first else None
+        self.turns = (
+            LoopTurns(self.loop.soon, lambda: clockwork.now, lambda: self.gate.asked)
+            if self.loop and lets_people_first
+            else None
+        )
         self.gate = OwnLoad(
             MemoryStore(), finder, has_thread=self._has_thread if lets_people_first else lambda load: True
         )

@@ -68,6 +68,8 @@ class Result(NamedTuple):
     """part of its core that the crowd used"""
     late: float
     """seconds by which the crowd itself was late, at p99"""
+    people: int
+    """those on whom the p95 rests"""
     counts_left: tuple[int, int]
     """running and sleeping when all was over, as the site tells"""
 
@@ -180,6 +182,7 @@ def result_of(
         goodput=in_time / (seconds - onset),
         crowd_cpu=crowd_cpu,
         late=percentile(report.late, 0.99) or 0.0,
+        people=len(late),
         counts_left=left,
     )
 

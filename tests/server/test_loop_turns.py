@@ -1,10 +1,11 @@
 """Where handlers compute in the event loop, machines begin one at a time, and people go first.
 
-Changes made by hand, each of which made a test fall: two turns apart · people wait, too · who hangs up keeps its
-place · a slow turn is forgotten at once · nobody begins any more when all have · the last comes first.
+Changes made by hand, each of which made a test fall: three quiet turns do · people wait, too · who hangs up keeps its
+place · machines have a quarter of the time · a slow turn is forgotten at once · nobody begins any more when all have · the last comes first.
 """
 
 import asyncio
+import itertools
 import time
 from collections import deque
 from collections.abc import Callable
@@ -23,7 +24,8 @@ class Loop:
     def __init__(self) -> None:
         self.now = 100.0
         self.ready: deque[Callable[[], object]] = deque()
-        self.turns = LoopTurns(self.ready.append, lambda: self.now)
+        self.asks = 0
+        self.turns = LoopTurns(self.ready.append, lambda: self.now, lambda: self.asks)
 
     def turn(self, seconds: float = 0.0) -> None:
         ready, count = self.ready, len(self.ready)
@@ -54,19 +56,27 @@ def test_a_look_is_due_twenty_times_a_second_at_most() -> None:
     assert loop.turns.look_at == loop.now + LOOKS_APART
 
 
-def test_machines_begin_one_at_a_time_in_their_order_and_three_turns_apart() -> None:
+def test_machines_begin_one_at_a_time_after_four_turns_in_which_nobody_came() -> None:
     loop = Loop()
-    begun: list[tuple[int, int]] = []
-    for number in range(3):
-        loop.turns.wait(lambda number=number: begun.append((number, turn)))  # type: ignore[misc]
-    for turn in range(12):  # noqa: B007  the callbacks read it
-        loop.turn()
-    assert begun == [(0, 0), (1, 3), (2, 6)]
+    begun: list[int] = []
+    for _ in range(3):
+        loop.turns.wait(lambda: begun.append(turn))
+    for turn in range(30):
+        loop.turn(0.020 if turn - 1 in begun else 0.0001)
+        loop.asks += turn in (2, 3)
+    assert begun == [0, 8, 14]
     assert not loop.ready, "nothing goes round when nobody waits"
-    turn = 20
-    loop.turns.wait(lambda: begun.append((3, turn)))
-    loop.turn()
-    assert begun[-1] == (3, 20)
+
+
+def test_machines_have_half_of_the_time_however_many_come() -> None:
+    loop = Loop()
+    begun: list[float] = []
+    for _ in range(3):
+        loop.turns.wait(lambda: begun.append(loop.now))
+    for _ in range(300):
+        loop.turn(0.020 if begun and begun[-1] == loop.now else 0.001)
+        loop.asks += 1
+    assert [round(later - earlier, 3) for earlier, later in itertools.pairwise(begun)] == [0.04, 0.04]
 
 
 # Through the middleware, in a loop of its own

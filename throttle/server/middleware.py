@@ -125,7 +125,7 @@ class ThrottleMiddleware:
         self.load_limit: LoadLimit | None = None
         """what is known of how much this process can run at once, where `load_max` is «auto»"""
         self._own_load: OwnLoad | None = None
-        self._turns = LoopTurns(_soon, clock)
+        self._turns = LoopTurns(_soon, clock, self._asked)
         self._load_max_told = 0
         self._use(given)
         self._dry_run = DryRun(clock)
@@ -414,6 +414,9 @@ class ThrottleMiddleware:
             self._clock,
         )
 
+    def _asked(self) -> int:
+        return 0 if self._own_load is None else self._own_load.asked
+
     async def _turn(self, turns: LoopTurns, store: Store) -> None:
         """Let others go first, with the place that one has."""
         its_turn = asyncio.Event()
@@ -509,7 +512,7 @@ class ThrottleMiddleware:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 self._hears_stop_signal = False  # the loop may be another one
-                self._turns = LoopTurns(_soon, self._clock)
+                self._turns = LoopTurns(_soon, self._clock, self._asked)
                 self._gate.open()
                 if type(self.store) is MemoryStore:
                     warn_of_several()

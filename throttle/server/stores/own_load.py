@@ -65,6 +65,8 @@ class OwnLoad(InFront):
         self._load_max = limit.load_max
         self._prepared: WeakSet[Prepared] = WeakSet()
         self._sleepers = Sleepers()
+        self.asked = 0
+        """how often in all"""
         self._asking = 0
         """for whom there was room, and whose verdict has yet to come"""
         self._closed = False
@@ -141,6 +143,7 @@ class OwnLoad(InFront):
     def admit(
         self, prepared: Any, hashes: Hashes, now: int, rank: int, sleeper: Sleeper | None = None
     ) -> Verdict | Awaitable[Verdict]:
+        self.asked += 1
         if type(prepared) is not Prepared:
             return self.store.admit(prepared, hashes, now, rank, sleeper)
         if sleeper is not None:
