@@ -39,6 +39,8 @@ MIXED_COSTS, ONE_COST = {10: 1.3, 20: 1.4}, {10: 1.5, 20: 1.6}
 BARS = {"mixed": MIXED_COSTS, "demo": MIXED_COSTS, "cheap": ONE_COST, "dear": ONE_COST, "loop": ONE_COST}
 """people's p95 by that of the same people alone, for auto"""
 GOODPUT_BAR, SUCCESS_BAR = 0.85, 0.999
+LATE = 0.1
+"""seconds by which the crowd may be late at p99"""
 
 
 def options() -> argparse.Namespace:
@@ -233,6 +235,8 @@ def show(name: str, one: dict[str, Any]) -> None:
         f"and was late by {1000 * one['crowd_late']:.0f} ms at p99 at most"
     )
     print(table(title, ["", "people served", "p95 ÷ alone", "in the first 3 s", "machines/s", "each round"], rows))
+    if one["crowd_late"] > LATE:
+        print("\n  The crowd did not keep its pace: less was offered than is said.")
     print("", *(f"  {line}" for line in one["bars"]), sep="\n")
 
 
