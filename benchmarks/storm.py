@@ -17,6 +17,7 @@ times on, and that limit is searched once a site; few people come in so short a 
 
 import argparse
 import json
+import math
 import os
 import sys
 import tempfile
@@ -103,6 +104,8 @@ class Question:
 
         capacities = [capacity(self.site, self.data)]
         self.rate = self.factor * capacities[0]
+        if self.given.short and not self.given.seconds:  # people are few in a small storm
+            self.seconds *= min(2.0, max(1.0, 30 / (0.02 * self.rate * self.seconds)))
         print(f"{self.site} × {self.factor:g}: {self.rate:.0f} requests a second", file=sys.stderr)
         is_brief = self.given.short and self.factor < 10
         if self.best is None and not is_brief:
@@ -157,15 +160,17 @@ class Question:
         rows = {}
         best = next((name for name in names if "best fixed" in name), None)
         for name in names:
-            onsets = [one[name].onset_p95 / one["alone"].p95 for one in rounds if one[name].onset_p95]
+            with_people = [one for one in rounds if one[name].p95 and one["alone"].p95]
+            ratios = [one[name].p95 / one["alone"].p95 for one in with_people]
+            onsets = [one[name].onset_p95 / one["alone"].p95 for one in with_people if one[name].onset_p95]
             rows[name] = {
                 "success": median(one[name].success for one in rounds),
-                "ratio": median(one[name].p95 / one["alone"].p95 for one in rounds),
+                "ratio": median(ratios) if ratios else math.nan,
                 "onset_ratio": median(onsets) if onsets else None,
                 "goodput": median(one[name].goodput for one in rounds),
                 "goodput_to_best": best and median(one[name].goodput / max(one[best].goodput, 1e-9) for one in rounds),
                 "people": sum(one[name].people for one in rounds),
-                "ratios": [round(one[name].p95 / one["alone"].p95, 2) for one in rounds],
+                "ratios": [round(ratio, 2) for ratio in ratios],
                 "left": [one[name].counts_left for one in rounds],
             }
         return {
