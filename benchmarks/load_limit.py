@@ -4,6 +4,8 @@
     python -m benchmarks.load_limit --tuned            ... the half that was
     python -m benchmarks.load_limit --everything       all situations
     python -m benchmarks.load_limit --peers            other people's ways besides
+    python -m benchmarks.load_limit --only loop --as-they-come
+                                                       ... without what is done for them in the loop, and for threads
     python -m benchmarks.load_limit --cost             what it costs a request
 
 Virtual time, the very policy, gate and machine. People, 2 % of the traffic, always pass. The best fixed limit is found
@@ -57,6 +59,9 @@ def main() -> None:
     parser.add_argument(
         "--references", help="a file that keeps the best fixed limits: their search takes most of the time"
     )
+    parser.add_argument(
+        "--as-they-come", action="store_true", help="nobody lets people first in the loop and in the threads"
+    )
     parser.add_argument("--cost", action="store_true", help="what it costs a request")
     arguments = parser.parse_args()
     if arguments.cost:
@@ -68,7 +73,8 @@ def main() -> None:
         and (arguments.everything or arguments.only or situation.is_held_out is not arguments.tuned)
     ]
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-    asyncio.run(report(chosen, seeds, list(FINDERS) if arguments.peers else [OURS], References(arguments.references)))
+    names = list(FINDERS) if arguments.peers else [OURS]
+    asyncio.run(report(chosen, seeds, names, References(arguments.references), not arguments.as_they_come))
     return None
 
 
@@ -90,14 +96,18 @@ class References:
         return Reference(*self._known[key])
 
 
-async def report(chosen: list[Situation], seeds: range, names: list[str], references: References) -> None:
+async def report(
+    chosen: list[Situation], seeds: range, names: list[str], references: References, lets_people_first: bool
+) -> None:
     """Runs within an event loop, since sleepers hold futures of it."""
     passed = dict.fromkeys(names, 0)
     started = time.perf_counter()
     for situation in chosen:
         best = {seed: references.of(situation, seed) for seed in seeds}
         for name in names:
-            scores = [score(situation, FINDERS[name], best[seed], seed) for seed in seeds]
+            scores = [
+                score(situation, FINDERS[name], best[seed], seed, lets_people_first=lets_people_first) for seed in seeds
+            ]
             passed[name] += sum(one.passes for one in scores)
             print(line(situation, name, best[seeds[0]], scores), flush=True)
     runs = len(chosen) * len(seeds)
@@ -136,15 +146,24 @@ def cost() -> None:
                 began[number] = limit.began(now)
         seconds = time.process_time() - start
         print(f"{rate:5} requests/s, {running:2} in flight, {kinds:2} kinds: {seconds / 20_000 * 1e6:.1f} µs a request")
-    figures = asyncio.run(through_the_middleware())
-    for name, microseconds in figures.items():
-        print(f"a whole request through the middleware, load_max={name}: {microseconds:.1f} µs")
+    for rate in (5, 50, 500, None):
+        figures = asyncio.run(through_the_middleware(rate))
+        told = "one after another" if rate is None else f"{rate} requests a second"
+        print(
+            f"a whole request through the middleware, {told}: load_max=15 {figures['15']:.1f} µs, "
+            f"auto {figures[AUTO]:.1f} µs"
+        )
 
 
-async def through_the_middleware() -> dict[str, float]:
-    """Processor time of a served request of an application that does nothing; medians of rounds that take turns."""
+async def through_the_middleware(rate: int | None) -> dict[str, float]:
+    """Processor time of a served request of an application that does nothing, by a clock on which they are so many a
+    second and each takes 4 ms; medians of rounds that take turns.
+    """
+    now = 0.0
 
     async def nothing(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal now
+        now += 0.004
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
@@ -153,16 +172,21 @@ async def through_the_middleware() -> dict[str, float]:
 
     scope = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": [(b"user-agent", b"reader/1")]}
     apps = {
-        str(load_max): ThrottleMiddleware(nothing, limits=Limits(load_max=load_max, stack_hits=None))
+        str(load_max): ThrottleMiddleware(
+            nothing,
+            limits=Limits(load_max=load_max, stack_hits=None),
+            clock=time.monotonic if rate is None else lambda: now,
+        )
         for load_max in (15, AUTO)
     }
     rounds: dict[str, list[float]] = {name: [] for name in apps}
-    for _ in range(9):
+    for _ in range(15):
         for name, app in apps.items():
             start = time.process_time()
-            for number in range(5000):
+            for number in range(3000):
                 await app({**scope, "client": (f"192.0.2.{number % 250}", 1)}, send, send)
-            rounds[name].append((time.process_time() - start) / 5000 * 1e6)
+                now += max(0.0, 1 / (rate or 1) - 0.004)
+            rounds[name].append((time.process_time() - start) / 3000 * 1e6)
     return {name: median(found) for name, found in rounds.items()}
 
 

@@ -47,7 +47,7 @@ def reference(situation: Situation, seed: int) -> Reference:
         outcome = play(situation, lambda _situation, _random: Fixed(10**9), seed)
         return Reference(0, outcome.p95 / base, goodput(situation, outcome), base, situation.bar)
     machine = situation.machine
-    about = machine.cores + machine.database_places
+    about = machine.cores + machine.database_places + machine.threads
     least, most = about / 4, 3 * (about + (10 if machine.has_interpreter_lock else 0)) + 2
     tried: list[Reference] = []
     too_high = 0
@@ -71,8 +71,10 @@ def goodput(situation: Situation, outcome: Outcome) -> float:
     return outcome.machines_served / situation.lasts
 
 
-def score(situation: Situation, make: MakeFinder, best: Reference, seed: int) -> Score:
-    outcome = play(situation, make, seed)
+def score(
+    situation: Situation, make: MakeFinder, best: Reference, seed: int, *, lets_people_first: bool = True
+) -> Score:
+    outcome = play(situation, make, seed, lets_people_first=lets_people_first)
     ratio = outcome.p95 / best.alone
     part = goodput(situation, outcome) / best.goodput if best.goodput else 1.0
     hindered = (outcome.slept + outcome.refused) / max(outcome.machines, 1)

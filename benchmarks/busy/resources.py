@@ -1,4 +1,4 @@
-"""What a request needs of a site: processors that all share, places in a database, time in which nothing is needed."""
+"""What a request needs of a site: processors that all share, or the event loop; places in a database; time."""
 
 from collections import deque
 from collections.abc import Callable
@@ -60,12 +60,45 @@ class Processors:
             done()
 
 
+class Loop:
+    """An event loop: what is to be run runs to its end, one after another, first come, first served."""
+
+    def __init__(self, clockwork: Clockwork) -> None:
+        self._clockwork = clockwork
+        self._ready: deque[tuple[float, Done]] = deque()
+        self._is_running = False
+
+    def soon(self, done: Done, seconds: float = 0.0) -> None:
+        self._ready.append((seconds, done))
+        self._run()
+
+    def go_on(self, seconds: float, done: Done) -> None:
+        """What runs now computes on, before anything else runs."""
+        self._ready.appendleft((seconds, done))
+
+    def _run(self) -> None:
+        if self._ready and not self._is_running:
+            self._is_running = True
+            seconds, done = self._ready.popleft()
+            self._clockwork.after(seconds, self._end, done)
+
+    def _end(self, done: Done) -> None:
+        done()
+        self._is_running = False
+        self._run()
+
+
 class Places:
     """At most `places` at once, first come, first served: a pool of connections, or of threads."""
 
     def __init__(self, places: int) -> None:
+        self.places = places
         self._free = places
         self._waiting: deque[Done] = deque()
+
+    @property
+    def free(self) -> int:
+        return self._free
 
     def take(self, begun: Done) -> None:
         if self._free:

@@ -11,13 +11,16 @@ from benchmarks.simulator.clockwork import Clockwork
 MakeFinder = Callable[[Situation, Random], Finder]
 
 
-def play(situation: Situation, make: MakeFinder, seed: int, *, machines_come: bool = True) -> Outcome:
-    """What people and machines got."""
+def play(
+    situation: Situation, make: MakeFinder, seed: int, *, machines_come: bool = True, lets_people_first: bool = True
+) -> Outcome:
+    """What people and machines got. `lets_people_first`: in the event loop, as `loop_turns.py` does, and
+    in the threads, as `worker_threads.py`."""
     clockwork = Clockwork()
     finder = make(situation, Random(f"finder {seed}"))
     site = Site(
         clockwork, situation.machine, situation.pages, finder, Random(f"costs {seed}"),
-        is_labelled=situation.is_labelled,
+        is_labelled=situation.is_labelled, lets_people_first=lets_people_first,
     )  # fmt: skip
     for event in situation.events:
         clockwork.at(event.at, event.happens, site)

@@ -1,5 +1,7 @@
 """The simulated site: requests go through its gate, a thread, and then processors, database and waits in turn.
 
+Or, where handlers compute in the event loop: each ask at the gate and each handler runs there, one after another.
+
 The gate is `OwnLoad` over a `MemoryStore`, under the policy's rules: what decides in production. A sleeper that is
 woken asks again at once; one whose delay is over asks for the last time.
 """
@@ -10,16 +12,20 @@ from functools import partial
 from random import Random
 from typing import Any, Protocol
 
-from benchmarks.busy.resources import Places, Processors
+from benchmarks.busy.resources import Loop, Places, Processors
 from benchmarks.simulator.clockwork import Clockwork
 from throttle.server.agents import CallerClass
+from throttle.server.loop_turns import LoopTurns
 from throttle.server.policy import Limits, handle_request, wake_rank
 from throttle.server.rule import MICROSECONDS, Deferred, Served
 from throttle.server.sleepers import Sleeper
 from throttle.server.stores.memory import MemoryStore
 from throttle.server.stores.own_load import OwnLoad
+from throttle.server.worker_threads import KEPT_FOR_PEOPLE
 
 LIMITS = Limits(load_max="auto", stack_hits=None)
+A_DECISION = 0.0001
+"""seconds of the event loop for what comes before a handler, or a refusal"""
 
 
 class Finder(Protocol):
@@ -75,6 +81,8 @@ class Machine:
     has_interpreter_lock: bool = False
     threads: int = 0
     """0: 40, or four for each core"""
+    computes_in_loop: bool = False
+    """handlers compute in the event loop, and the gate decides there"""
 
 
 @dataclass
@@ -101,7 +109,7 @@ class Site:
 
     def __init__(
         self, clockwork: Clockwork, machine: Machine, pages: Sequence[Page], finder: Finder, random: Random, *,
-        is_labelled: bool = True,
+        is_labelled: bool = True, lets_people_first: bool = True,
     ) -> None:  # fmt: skip
         self.clockwork = clockwork
         self.finder = finder
@@ -117,7 +125,15 @@ class Site:
         self.processors = Processors(clockwork, 1 if machine.has_interpreter_lock else machine.cores)
         self._database = Places(machine.database_places or 1_000_000)
         self._threads = Places(machine.threads or max(40, 4 * machine.cores))
-        self.gate = OwnLoad(MemoryStore(), finder)
+        self.loop = Loop(clockwork) if machine.computes_in_loop else None
+        self.turns = (
+            LoopTurns(self.loop.soon, lambda: clockwork.now, lambda: self.gate.asked)
+            if self.loop and lets_people_first
+            else None
+        )
+        self.gate = OwnLoad(
+            MemoryStore(), finder, has_thread=self._has_thread if lets_people_first else lambda load: True
+        )
         self._rules = {
             kind: (self.gate.prepare(list(handle_request(kind, LIMITS)), tells_quotas=False), wake_rank(kind))
             for kind in (CallerClass.BROWSER, CallerClass.ASSUMED_BOT)
@@ -128,6 +144,9 @@ class Site:
     def now(self) -> int:
         return round(self.clockwork.now * MICROSECONDS)
 
+    def _has_thread(self, load: int) -> bool:
+        return self._threads.free > KEPT_FOR_PEOPLE * self._threads.places
+
     def arrive(self, *, is_person: bool) -> None:
         kind = CallerClass.BROWSER if is_person else CallerClass.ASSUMED_BOT
         page = self._random.choices(self._pages, self._shares)[0] if len(self._pages) > 1 else self._pages[0]
@@ -136,7 +155,14 @@ class Site:
         if counts and not is_person:
             self.outcome.machines += 1
         self._callers += 1
-        self._ask(kind, page, times, self._callers, self.clockwork.now, counts)
+        self._come(partial(self._ask, kind, page, times, self._callers, self.clockwork.now, counts))
+
+    def _come(self, ask: Callable[[], None]) -> None:
+        """To the gate."""
+        if self.loop is None:
+            ask()
+        else:
+            self.loop.soon(ask, A_DECISION)
 
     def _ask(
         self, kind: CallerClass, page: Page, times: float, caller: int, came: float, counts: bool,
@@ -166,16 +192,24 @@ class Site:
 
     def _wait_is_over(self, sleeper: Sleeper) -> None:
         if (again := self._asleep.pop(sleeper, None)) is not None:
-            again()
+            self._come(again)
             self._see_woken()
 
     def _see_woken(self) -> None:
         while woken := [sleeper for sleeper in self._asleep if sleeper.woken.done()]:
             for sleeper in sorted(woken):
                 if (again := self._asleep.pop(sleeper, None)) is not None:  # those before it may have woken it, too
-                    again()
+                    self._come(again)
 
     def _serve(self, kind: CallerClass, page: Page, times: float, came: float, counts: bool) -> None:
+        if self.turns is not None:
+            if self.turns.look_at <= self.clockwork.now:
+                self.turns.look()
+            if self.turns.is_slow and kind is not CallerClass.BROWSER:
+                return self.turns.wait(partial(self._begin, kind, page, times, came, counts))
+        return self._begin(kind, page, times, came, counts)
+
+    def _begin(self, kind: CallerClass, page: Page, times: float, came: float, counts: bool) -> None:
         began = self.finder.began(self.now())
         work = times * self.slower
         over = partial(self._end, kind, page, came, counts, began)
@@ -184,7 +218,10 @@ class Site:
             query = partial(self._query, page.database * times * self.slower * self.database_slower, wait)
         else:
             query = wait
-        self._threads.take(partial(self.processors.use, page.processors * work, query))
+        if self.loop is not None:
+            self.loop.go_on(page.processors * work, query)
+        else:
+            self._threads.take(partial(self.processors.use, page.processors * work, query))
 
     def _query(self, seconds: float, then: Callable[[], None]) -> None:
         def end() -> None:
@@ -194,7 +231,8 @@ class Site:
         self._database.take(partial(self.clockwork.after, seconds, end))
 
     def _end(self, kind: CallerClass, page: Page, came: float, counts: bool, began: Any) -> None:
-        self._threads.give_back()
+        if self.loop is None:
+            self._threads.give_back()
         label = (page.name if self._is_labelled else "", kind)
         self.gate.ended(label, began, self.now())
         if counts:

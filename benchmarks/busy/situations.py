@@ -95,6 +95,18 @@ def with_lock(name: str, page: Page, times: float, bar: float, **more: object) -
     return Situation(name, machine, [page], 1 / page.processors, times, bar, **more)  # type: ignore[arg-type]
 
 
+def in_loop(name: str, cores: int, pages: Sequence[Page], times: float, bar: float, **more: object) -> Situation:
+    """Handlers compute in the event loop, which uses one processor, however many there are."""
+    machine = Machine(cores, computes_in_loop=True)
+    return Situation(name, machine, pages, 1 / work(pages), times, bar, **more)  # type: ignore[arg-type]
+
+
+def with_threads(name: str, page: Page, times: float, bar: float, **more: object) -> Situation:
+    """Handlers wait in one of forty threads, and need little else."""
+    capacity = 40 / (page.processors + page.wait)
+    return Situation(name, Machine(4, threads=40), [page], capacity, times, bar, **more)  # type: ignore[arg-type]
+
+
 def step(at: float, *, work: float = 1.0, database: float = 1.0, cores: float | None = None) -> Event:
     def happens(site: Site) -> None:
         site.slower *= work
@@ -239,4 +251,16 @@ def situations() -> list[Situation]:
     found.append(
         with_database("half load, database of 20 places", 4, 20, Page("p", 0.005, 0.1), 0.5, ONE_COST, is_calm=True)
     )
+    # Not among the 41 that were there first: handlers in the event loop, and forty threads.
+    found += [
+        in_loop("event loop, 5 ms, 10 times", 4, one(0.005), 10, ONE_COST),
+        in_loop("event loop, 20 ms, 20 times", 2, one(0.02), 20, ONE_COST, lasts=160, is_held_out=True),
+        in_loop("event loop, 5 to 500 ms, 10 times", 4, MILD_MIX, 10, MIXED, settle=60, lasts=240),
+        in_loop("event loop, 5 ms and 100 ms of waiting, 5 times", 4, [Page("p", 0.005, wait=0.1)], 5, ONE_COST),
+        in_loop("half load, event loop, 20 ms", 4, one(0.02), 0.5, ONE_COST, is_calm=True, lasts=160),
+        with_threads("40 threads, 5 ms and 1 s of waiting, 5 times", Page("p", 0.005, wait=1.0), 5, ONE_COST),
+        with_threads(
+            "40 threads, 5 ms and 0.1 s scattered, 5 times", Page("p", 0.005, wait=0.1, scatter=0.8), 5, MIXED
+        ),
+    ]
     return found

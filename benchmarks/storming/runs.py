@@ -65,9 +65,11 @@ class Result(NamedTuple):
     goodput: float
     """machines' requests served, a second"""
     crowd_cpu: float
-    """part of its core that the crowd used"""
+    """part of its core that the crowd used; what it did after the last request is counted in"""
     late: float
     """seconds by which the crowd itself was late, at p99"""
+    people: int
+    """those on whom the p95 rests"""
     counts_left: tuple[int, int]
     """running and sleeping when all was over, as the site tells"""
 
@@ -145,12 +147,12 @@ def measure(site: str, subject: Subject, mix: Mix, data: Path, seed: int, *, ons
     with served(site, subject, data) as (wire, places, counts):
         gc.collect()
         gc.freeze()
-        began, cpu = time.monotonic(), time.process_time()
+        began, cpu = time.monotonic(), time.process_time()  # nearly all of it is used while requests are sent
         work = run(
             mix, places, wire, report, seconds=mix.seconds, seed=seed, drain=TIMEOUT_SECONDS, timeout=TIMEOUT_SECONDS
         )
         run_fast(work)
-        used = (time.process_time() - cpu) / (time.monotonic() - began)
+        used = (time.process_time() - cpu) / mix.seconds
         time.sleep(0.6)  # two tellings of the site's counts
         left = since(counts, began)[-1] if counts else None  # type: ignore[arg-type]
         gc.unfreeze()
@@ -180,6 +182,7 @@ def result_of(
         goodput=in_time / (seconds - onset),
         crowd_cpu=crowd_cpu,
         late=percentile(report.late, 0.99) or 0.0,
+        people=len(late),
         counts_left=left,
     )
 

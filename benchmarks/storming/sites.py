@@ -3,7 +3,8 @@
 The made sites' pages cost so many milliseconds of one core, in one of forty threads, without the interpreter's lock
 (key stretching, which releases it), so a core more would serve twice as many.
 
-STORM_SITE       cheap (5 ms a page), dear (100 ms), mixed (nine cheap to one dear), demo (the demo site)
+STORM_SITE       cheap (5 ms a page), dear (100 ms), mixed (nine cheap to one dear), demo (the demo site), loop (20 ms
+                 a page, in the event loop: the handlers are coroutines)
 STORM_SUBJECT    bare, slowapi, limits, semaphore, ours
 STORM_LIMITS     for ours, a TOML table of `Limits`: 'preset = "modern"\nload_max = 3'
 STORM_CORES      the cores of this process, with commas
@@ -28,7 +29,7 @@ HITS, SECONDS = 10, 15
 """of one address: the page's hit stack, which the peers keep, too"""
 IN_FLIGHT = 15
 """for the semaphore: the page's `load_max`"""
-CHEAP, DEAR = 0.005, 0.1
+CHEAP, IN_LOOP, DEAR = 0.005, 0.02, 0.1
 
 App = Callable[[Any, Any, Any], Any]
 
@@ -53,7 +54,19 @@ def page_of(seconds: float) -> Callable[[Request], PlainTextResponse]:
     return page
 
 
+def in_loop() -> Starlette:
+    """Where everybody waits for who computes."""
+    compute = page_of(IN_LOOP)
+
+    async def page(request: Request) -> PlainTextResponse:
+        return compute(request)
+
+    return Starlette(routes=[Route("/", page), Route("/page/{number}", page), Route("/dear/{number}", page)])
+
+
 def made(site: str) -> Starlette:
+    if site == "loop":
+        return in_loop()
     cheap, dear = page_of(CHEAP), page_of(DEAR)
     front = dear if site == "dear" else cheap
     other = cheap if site == "cheap" else dear
@@ -163,5 +176,5 @@ PLACES: dict[str, dict[str, tuple[str, ...]]] = {
         "api": ("/page/2",),
         "dear": tuple(f"/dear/{number}" for number in range(50)),
     }
-    for site in ("cheap", "dear", "mixed")
+    for site in ("cheap", "dear", "mixed", "loop")
 }

@@ -28,6 +28,8 @@ MEMORY = 1000
 """requests over which evidence is kept where latencies scatter by 0.4; more where they scatter more"""
 LEAST_MEMORY, MOST_MEMORY = 400, 5000
 KINDS = 64
+ENOUGH = 500
+"""requests behind the evidence, from which on blocks count only when they are full: until then each adds much"""
 EACH = 16
 """below it, each number found in flight is a group of its own"""
 COSTS = 200
@@ -135,7 +137,9 @@ class LoadCurve:
         self._deviations = [0.0] * len(GRID)
         self._freedom = 0.0
         """requests, less the means taken of them"""
-        self.k = expected
+        self.k = self._likeliest = expected
+        self._is_read = False
+        """`_likeliest` says all that is known"""
         self._place = min(_PLACES, key=lambda j: abs(log(GRID[j] / expected)))
         self.unimpeded = 0.0
         """what a request takes alone, on average, in the units of `add`"""
@@ -178,6 +182,7 @@ class LoadCurve:
         found = block.deviations()
         self._deviations = [kept * old + new for old, new in zip(self._deviations, found, strict=True)]
         self._freedom = kept * self._freedom + block.count - 1
+        self._is_read = False
         return block.clear()
 
     def _memory(self) -> float:
@@ -191,21 +196,30 @@ class LoadCurve:
 
     def fit(self, most: float) -> float:
         """The likeliest `k`: the weighted median, but at most `most`."""
+        if not self._is_read:
+            self._read()
+        k = min(self._likeliest, most)
+        if k != self.k:
+            self.k = k
+            self._place = min(_PLACES, key=lambda j: abs(log(GRID[j] / k)))
+        return k
+
+    def _read(self) -> None:
         deviations, freedom = self._deviations, self._freedom
-        for block in self._kinds.values():
-            if block.count >= LEAST_BLOCK:
-                found, count = block.read()
-                deviations = [old + new for old, new in zip(deviations, found, strict=True)]
-                freedom += count - 1
+        self._is_read = freedom >= ENOUGH
+        if not self._is_read:
+            for block in self._kinds.values():
+                if block.count >= LEAST_BLOCK:
+                    found, count = block.read()
+                    deviations = [old + new for old, new in zip(deviations, found, strict=True)]
+                    freedom += count - 1
         least = min(deviations)
         scale = DEPENDENT / (2 * self._variance(deviations, freedom))
         weights = [
             exp(max(prior - scale * (deviation - least), -700.0))
             for prior, deviation in zip(self._prior, deviations, strict=True)
         ]
-        self.k = min(_median(weights), most)
-        self._place = min(_PLACES, key=lambda j: abs(log(GRID[j] / self.k)))
-        return self.k
+        self._likeliest = _median(weights)
 
     def begin_blocks(self) -> None:
         """What comes now is not to be compared with what was before."""
@@ -221,6 +235,7 @@ class LoadCurve:
         self.begin_blocks()
         self._deviations = [0.1 * old for old in self._deviations]
         self._freedom *= 0.1
+        self._is_read = False
 
 
 class Residual:

@@ -123,6 +123,11 @@ class LoadLimit:
         self.running = running = self.running - 1
         self._log_running = _LOG[running if running < _LOGS else _LOGS - 1]
 
+    @property
+    def overlooks_next(self) -> bool:
+        """Of which kind the next is that ends does not matter."""
+        return (self._finished + 1) % self._every != 0
+
     def ended(self, kind: tuple[object, object], began: Began, now: int) -> bool:
         """A request has ended that was given `began`. True when `load_max` has changed."""
         self.left(now)

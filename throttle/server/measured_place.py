@@ -13,6 +13,8 @@ from throttle.server.rule import MICROSECONDS
 from throttle.server.stores.own_load import OwnLoad
 
 LONGEST_SEGMENT = 64
+OVERLOOKED = (None, None)
+"""the kind of those that are not looked at"""
 
 
 class MeasuredPlace(Place):
@@ -27,7 +29,6 @@ class MeasuredPlace(Place):
         self,
         gate: OwnLoad,
         send: Send,
-        *,
         keeps_streams: bool,
         at_start: bool,
         limit: LoadLimit,
@@ -44,36 +45,35 @@ class MeasuredPlace(Place):
         self._status = 0
         self._is_measured = True
         """it counts as running for the limit"""
-        self._began = limit.began(self._now())
+        self._began = limit.began(int(clock() * MICROSECONDS + 0.5))
 
     def send(self, message: Message) -> Awaitable[None]:
-        if message["type"] in STARTS and self._is_measured:
+        if self._is_measured and message["type"] in STARTS:
             self._status = message.get("status", 0)
             if is_stream(message):
                 self._is_measured = False
-                self._limit.left(self._now())
+                self._limit.left(int(self._clock() * MICROSECONDS + 0.5))
         return Place.send(self, message)
 
     def release(self) -> None:
         if self._is_measured:
             self._is_measured = False
-            if (kind := self._kind()) is None:
-                self._limit.left(self._now())
+            now = int(self._clock() * MICROSECONDS + 0.5)
+            if not 0 < self._status < 400:
+                self._limit.left(now)
+            elif self._limit.overlooks_next:
+                self._gate.ended(OVERLOOKED, self._began, now)
+            elif (kind := self._kind()) is None:
+                self._limit.left(now)
             else:
-                self._gate.ended(kind, self._began, self._now())
+                self._gate.ended(kind, self._began, now)
         Place.release(self)
 
-    def _now(self) -> int:
-        return int(self._clock() * MICROSECONDS + 0.5)
-
     def _kind(self) -> tuple[object, object] | None:
-        """None for what is no measure."""
         try:
-            if 0 < self._status < 400:
-                return (*kind_of(self._scope), self._status), self._caller_class
+            return (*kind_of(self._scope), self._status), self._caller_class
         except Exception:
-            pass  # whatever the application has made of its scope, the place must be given back
-        return None
+            return None  # whatever the application has made of its scope, the place must be given back
 
 
 def kind_of(scope: Mapping[str, Any]) -> tuple[int, str]:

@@ -4,6 +4,7 @@ Pure ASGI: what belongs to one request lives in one call. A place that was given
 awaiting, because callers hang up and a cancelled await does not finish.
 """
 
+import asyncio
 import logging
 import os
 import random as random_module
@@ -29,6 +30,7 @@ from throttle.server.deferral import sleep
 from throttle.server.dry_run import DryRun
 from throttle.server.held_receive import HeldReceive
 from throttle.server.load_limit import LoadLimit, usable_cores
+from throttle.server.loop_turns import LoopTurns
 from throttle.server.measured_place import MeasuredPlace
 from throttle.server.place import Place
 from throttle.server.policy import AUTO, LOAD_DEFER, Limits
@@ -42,11 +44,13 @@ from throttle.server.settings import Settings, SettingsDict
 from throttle.server.shutdown import on_stop_signal
 from throttle.server.stores import Pause, Store
 from throttle.server.stores.known_refusals import KnownRefusals
+from throttle.server.stores.known_stacks import KnownStacks
 from throttle.server.stores.memory import MemoryStore
 from throttle.server.stores.named import store_named
 from throttle.server.stores.own_load import OwnLoad
 from throttle.server.tally import Tallies, Tally, counts
 from throttle.server.verify import Verifier
+from throttle.server.worker_threads import WorkerThreads
 
 logger = logging.getLogger("throttle")
 
@@ -116,11 +120,12 @@ class ThrottleMiddleware:
         self.store = store_named(named or store)
         self._store_name = named
         is_elsewhere = type(self.store) is not MemoryStore
-        self._gate: Store = KnownRefusals(self.store, clock) if is_elsewhere else self.store
+        self._gate: Store = KnownStacks(KnownRefusals(self.store, clock), clock) if is_elsewhere else self.store
         """what is asked: the store, or what stands in front of it"""
         self.load_limit: LoadLimit | None = None
         """what is known of how much this process can run at once, where `load_max` is «auto»"""
         self._own_load: OwnLoad | None = None
+        self._turns = LoopTurns(_soon, clock, self._asked)
         self._load_max_told = 0
         self._use(given)
         self._dry_run = DryRun(clock)
@@ -197,7 +202,9 @@ class ThrottleMiddleware:
             hooks["classify"] = self._agent_table.classifier.classify
         if settings.finds_load_max and self._own_load is None:
             self.load_limit = LoadLimit(usable_cores(), self._random)
-            self._gate = self._own_load = OwnLoad(self._gate, self.load_limit, self._tell_load_max)
+            threads = WorkerThreads()
+            self._own_load = OwnLoad(self._gate, self.load_limit, self._tell_load_max, threads.has_one_for_a_machine)
+            self._gate = self._own_load
             self._prepared.clear()
         secret = self._own_secret if settings.cookie_secret is None else settings.cookie_secret.encode()
         self._book = Rulebook(
@@ -285,6 +292,10 @@ class ThrottleMiddleware:
         if self._own_load is None:
             place = Place(store, send, book.keeps_streams, book.releases_at_start)
         else:
+            if (turns := self._turns).look_at <= now / MICROSECONDS:
+                turns.look()
+            if turns.is_slow and not rules.caller_class.is_browser:
+                await self._turn(turns, store)
             place = self._measured_place(self._own_load, book, rules, scope, send, None if held else now)
         try:
             rules.tally.served += 1
@@ -395,13 +406,26 @@ class ThrottleMiddleware:
         return MeasuredPlace(
             gate,
             send,
-            keeps_streams=book.keeps_streams,
-            at_start=book.releases_at_start,
-            limit=self.load_limit,
-            scope=scope,
-            caller_class=rules.caller_class,
-            clock=self._clock,
+            book.keeps_streams,
+            book.releases_at_start,
+            self.load_limit,
+            scope,
+            rules.caller_class,
+            self._clock,
         )
+
+    def _asked(self) -> int:
+        return 0 if self._own_load is None else self._own_load.asked
+
+    async def _turn(self, turns: LoopTurns, store: Store) -> None:
+        """Let others go first, with the place that one has."""
+        its_turn = asyncio.Event()
+        turns.wait(its_turn.set)
+        try:
+            await its_turn.wait()
+        except BaseException:
+            store.release()
+            raise
 
     async def _serve_unplaced(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve who would have been refused or asleep: in a dry run they run all the same, and slow down the others."""
@@ -488,6 +512,7 @@ class ThrottleMiddleware:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 self._hears_stop_signal = False  # the loop may be another one
+                self._turns = LoopTurns(_soon, self._clock, self._asked)
                 self._gate.open()
                 if type(self.store) is MemoryStore:
                     warn_of_several()
@@ -500,3 +525,7 @@ class ThrottleMiddleware:
             return message
 
         return watched
+
+
+def _soon(callback: Callable[[], object]) -> None:
+    asyncio.get_running_loop().call_soon(callback)

@@ -26,6 +26,15 @@ class Pause(NamedTuple):
     """answer before looking at who asks"""
 
 
+class RefusedHits(NamedTuple):
+    """Hits of one caller that a rule has refused, and that count."""
+
+    rule: Rule
+    key: int
+    leaves: bytes
+    """when each will leave: eight big-endian bytes a hit, oldest first"""
+
+
 class Store(Protocol):
     """Admit and release, and what every store promises.
 
@@ -57,6 +66,9 @@ class Store(Protocol):
         arrival; it asks again with itself as `sleeper`, and must `leave` if it will not. Refused: no place is held,
         and a sleeper that asked has left.
         """
+
+    def hold_refused(self, hits: Sequence[RefusedHits], now: int) -> None:
+        """Count hits that were refused without asking, as if they had been asked about when they came."""
 
     def release(self) -> None:
         """Give one place back; called once for each Served, and never awaited."""

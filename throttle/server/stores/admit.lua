@@ -2,14 +2,11 @@
 -- ARGV  3 the rules, packed, in the policy's order: kind (0 load, 1 timed, 2 timed and holds what it refuses), at
 --       most how many, from which load on (of a load rule: how many sleepers a key), and microseconds (of a load
 --       rule: how many may sleep); from 4 on, for each load rule that counts sleepers by key, that key.
--- A caller's hits are the times at which each will leave, eight big-endian bytes a hit, oldest first.
 -- Answers what `answer` says, then for each timed rule the hits that are left (-1: served without asking it), and
 -- microseconds until one more is.
 local SERVED, REFUSED, DEFERRED = 1, 2, 3
 local LOAD, HOLDS_REFUSED = 0, 2
 local NO_KEY, ANY = string.rep('-', 16), 2 ^ 32 - 1 -- sleepers are not counted by key
-local STAMP = 8
-local GRACE = 5000 -- milliseconds for which hits are kept beyond their window
 
 if asleep > 0 then
   local me = asking > 0 and name_of(asking, room, my_key)
@@ -47,7 +44,6 @@ while position <= #ARGV[3] do
   end
 end
 
--- Those seen once expire first, so a full server that evicts by time to live drops them first, and who is refused last.
 local function hold(rule)
   local leaves = now + rule.window
   local last = leaves
@@ -55,9 +51,7 @@ local function hold(rule)
     last = math.max(last, struct.unpack('>I8', rule.log), (struct.unpack('>I8', rule.log, #rule.log - STAMP + 1)))
   end
   rule.log = string.sub(rule.log .. struct.pack('>I8', leaves), -STAMP * rule.at_most)
-  local is_full = rule.at_most > 1 and #rule.log >= STAMP * rule.at_most
-  local kept = math.ceil((last - now + (is_full and rule.window or 0)) / 1000) + GRACE
-  redis.call('SET', rule.key, rule.log, 'PX', string.format('%.0f', kept))
+  write_hits(rule.key, rule.log, rule.at_most, rule.window, last)
 end
 
 -- Counted one by one: they are few, who asks is about to sleep, and a count beside them could go wrong.

@@ -17,6 +17,8 @@ local FLEET_RECORD = '>I8I8I8I8I8I8I8'
 local CALL = 2000000 -- microseconds for which a place is kept for who was called
 local RANK = 2 ^ 42 -- of the order in which sleepers wake; below it, their arrival
 local DAY = 86400000 -- milliseconds; what a key gets that has no shorter time to live
+local STAMP = 8 -- bytes a hit: a caller's hits are the times at which each will leave, big-endian, oldest first
+local GRACE = 5000 -- milliseconds for which hits are kept beyond their window
 
 local now, epoch, running, taken, lease, rank, asking, room, may_sleep, my_key =
   struct.unpack('>I8I4I4I8I8i4I8I4Bc16', ARGV[1])
@@ -67,6 +69,13 @@ local function remove_sleepers_of(gone)
       end
     end
   end
+end
+
+-- Those seen once expire first, so a full server that evicts by time to live drops them first, and who is refused last.
+local function write_hits(key, log, at_most, window, last)
+  local is_full = at_most > 1 and #log >= STAMP * at_most
+  local kept = math.ceil((last - now + (is_full and window or 0)) / 1000) + GRACE
+  redis.call('SET', key, log, 'PX', string.format('%.0f', kept))
 end
 
 -- The load anew, from the records of those who live. A worker that is silent for its lease has gone.

@@ -6,7 +6,7 @@ from typing import Any
 from throttle.server.acquaintances import Acquaintance
 from throttle.server.rule import Hashes, LoadRule, Rule, Verdict
 from throttle.server.sleepers import Sleeper
-from throttle.server.stores import Digest, Pause, Store
+from throttle.server.stores import Digest, Pause, RefusedHits, Store
 
 
 class InFront:
@@ -52,6 +52,9 @@ class InFront:
         self, prepared: Any, hashes: Hashes, now: int, rank: int, sleeper: Sleeper | None = None
     ) -> Verdict | Awaitable[Verdict]:
         return self.store.admit(prepared, hashes, now, rank, sleeper)
+
+    def hold_refused(self, hits: Sequence[RefusedHits], now: int) -> None:
+        self.store.hold_refused(hits, now)
 
     def release(self) -> None:
         self.store.release()

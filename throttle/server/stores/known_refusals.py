@@ -2,8 +2,8 @@
 
 Only those by a last hit: what holds such a rule is a hit that was served, and nobody is served under its key before it
 has left. So the same caller, asked for the same rules, is refused again until then, whatever happens elsewhere, and
-the refused hit counts nowhere. (A hit stack's refusals are not given here: each counts, and makes the next wait longer,
-and only the store knows how long.) Other limits make other rules, of which nothing is known; a pause comes before all.
+the refused hit counts nowhere. (A hit stack's refusals count: see `known_stacks.py`.) Other limits make other rules, of
+which nothing is known; a pause comes before all.
 
 What was counted elsewhere meanwhile is not told, as Retry-After allows; hits that are wiped out of the store by hand
 count here for `LONGEST` at most.

@@ -22,7 +22,7 @@ from throttle.server.rule import (
     Verdict,
 )
 from throttle.server.sleepers import Sleeper, Sleepers
-from throttle.server.stores import Digest, Pause
+from throttle.server.stores import Digest, Pause, RefusedHits
 from throttle.server.stores.hit_log import BYTES_A_CALLER, DEEP, SHARDS, STAMP, HitLog, Shard, unexpired
 
 SERVED = Served()
@@ -240,6 +240,16 @@ class MemoryStore:
         for rule, _, _, log in asked:
             quotas.append((rule.rule, (rule.full - len(log)) // 8, _oldest(log)[0] - now if log else 0))
         return quotas
+
+    def hold_refused(self, hits: Sequence[RefusedHits], now: int) -> None:
+        after = (now + 1).to_bytes(STAMP, "big")
+        for rule, key, leaves in hits:
+            timed = self._timed(rule)
+            shard = timed.shards[key % timed.spread]
+            held = unexpired(shard.find(key), after) + unexpired(leaves, after)
+            stamps = sorted(held[place : place + STAMP] for place in range(0, len(held), STAMP))
+            if stamps:
+                shard.hold(key, b"".join(stamps)[-timed.full :], now, timed.full)
 
     def is_acquaintance(self, key: int, now: int, who: Acquaintance) -> bool:
         return self._acquaintances.knows(key, now, who)

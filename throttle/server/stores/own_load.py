@@ -46,15 +46,27 @@ class Prepared:
 
 
 class OwnLoad(InFront):
-    """Admits while fewer run in this process than `limit` says; `moved` is called when that is another number."""
+    """Admits while fewer run in this process than `limit` says; `moved` is called when that is another number.
 
-    def __init__(self, store: Store, limit: Limit, moved: Callable[[], None] = lambda: None) -> None:
+    `has_thread`: there is a worker thread for one more beside so many; without, there is no room either.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        limit: Limit,
+        moved: Callable[[], None] = lambda: None,
+        has_thread: Callable[[int], bool] = lambda load: True,
+    ) -> None:
         super().__init__(store)
         self.limit = limit
+        self._has_thread = has_thread
         self._moved = moved
         self._load_max = limit.load_max
         self._prepared: WeakSet[Prepared] = WeakSet()
         self._sleepers = Sleepers()
+        self.asked = 0
+        """how often in all"""
         self._asking = 0
         """for whom there was room, and whose verdict has yet to come"""
         self._closed = False
@@ -131,12 +143,15 @@ class OwnLoad(InFront):
     def admit(
         self, prepared: Any, hashes: Hashes, now: int, rank: int, sleeper: Sleeper | None = None
     ) -> Verdict | Awaitable[Verdict]:
+        self.asked += 1
         if type(prepared) is not Prepared:
             return self.store.admit(prepared, hashes, now, rank, sleeper)
         if sleeper is not None:
             self._sleepers.called.discard(sleeper)  # the place reserved for it must not stand in its way
         load = self.store.running + len(self._sleepers.called) + self._asking
-        has_room = (load < prepared.at_most and not (self._closed and sleeper is not None)) or prepared.room is None
+        has_room = prepared.room is None or (
+            load < prepared.at_most and not (self._closed and sleeper is not None) and self._has_thread(load)
+        )
         is_busy = load >= prepared.busy_from
         way = prepared.ways.get((has_room, is_busy)) or self._way(prepared, has_room, is_busy)
         verdict = self.store.admit(way, hashes, now, rank)
@@ -218,4 +233,6 @@ class OwnLoad(InFront):
         return None
 
     def _wake(self) -> None:
-        self._sleepers.call(self.store.running + self._asking)
+        load = self.store.running + self._asking
+        if self._has_thread(load + len(self._sleepers.called)):  # else who is woken would sleep on, and wake the next
+            self._sleepers.call(load)

@@ -16,7 +16,7 @@ from typing import Any
 from throttle.server.acquaintances import Acquaintance
 from throttle.server.rule import Deferred, Hashes, LoadRule, Refused, Rule, Served, Verdict
 from throttle.server.sleepers import Sleeper
-from throttle.server.stores import Digest, Pause
+from throttle.server.stores import Digest, Pause, RefusedHits
 from throttle.server.stores.link import Link
 from throttle.server.stores.memory import SERVED, MemoryStore, bed_key
 from throttle.server.stores.outage import Outage
@@ -30,6 +30,7 @@ from throttle.server.stores.redis_calls import (
     Visit,
     Visits,
     header,
+    refused_hits,
     sleepers_key,
     ticket,
     visits_in,
@@ -74,7 +75,7 @@ class RedisStore(MemoryStore):
         self._visits: list[Visit] = []
         """to be told to the other workers"""
         self._pause_seen: bytes | None = None
-        self._wish: list[str] | None = None
+        self._wish: list[bytes | str] | None = None
         """a pause to be told"""
         self._soon: asyncio.TimerHandle | None = None
         self._now = 0
@@ -181,6 +182,13 @@ class RedisStore(MemoryStore):
             link.send(self.heartbeat())  # so that nobody is refused for who has left
         link.send(ask)
         return self._settled(ask)
+
+    def hold_refused(self, hits: Sequence[RefusedHits], now: int) -> None:
+        if self.is_up:
+            assert self._link is not None
+            self._link.send(refused_hits(self, hits, now))
+        else:
+            super().hold_refused(hits, now)
 
     async def _settled(self, ask: Ask) -> Verdict:
         try:
@@ -340,7 +348,7 @@ class RedisStore(MemoryStore):
     def _report(self, words: Any) -> Report:
         return Report(self, words)
 
-    def _news(self) -> list[str]:
+    def _news(self) -> list[bytes | str]:
         if self._wish is not None:
             return self._wish
         leaving, self._leaving = self._leaving, []
@@ -349,7 +357,7 @@ class RedisStore(MemoryStore):
     def greeting(self) -> Report:
         return self._report(self._all_that_sleep)
 
-    def _all_that_sleep(self) -> list[str]:
+    def _all_that_sleep(self) -> list[bytes | str]:
         self._leaving = []
         self._asleep = {sleeper.order[1]: sleeper for sleeper in self._sleepers}
         waiting = self._sleepers.waiting

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from throttle.server.acquaintances import Acquaintance
 from throttle.server.rule import MICROSECONDS, Hashes, Key, LoadRule, Quota, Rule, Verdict
 from throttle.server.sleepers import Sleeper
-from throttle.server.stores import memory
+from throttle.server.stores import RefusedHits, memory
 from throttle.server.stores.resp import command
 
 _HERE = Path(__file__).parent
@@ -32,6 +32,8 @@ _SLEEPERS_KEY = b"\xff" * 16
 _ANY = (1 << 32) - 1
 _rule = struct.Struct(">BIIQ").pack
 _EIGHT_BYTES = (1 << 64) - 1
+_hits = struct.Struct(">IQQ").pack
+"""at most how many count, microseconds for which one does, and the time here"""
 _visit = struct.Struct(">QIQQ")
 """the caller's key, and from when on it is an acquaintance"""
 
@@ -188,20 +190,28 @@ def visits_in(message: bytes, worker: str) -> Iterator[Visit]:
 
 
 class Report:
-    """What the server is told without a question; `words` says what, when it leaves."""
+    """What the server is told without a question; `words` says what, when it leaves. `keys`: of hits that it is about.
 
-    def __init__(self, books: Books, words: Callable[[], list[str]]) -> None:
+    `now`: as of an ask.
+    """
+
+    def __init__(
+        self, books: Books, words: Callable[[], list[bytes | str]], keys: Sequence[str] = (), now: int = 0
+    ) -> None:
         self._books = books
         self._words = words
-        self.told: list[str] = []
+        self._keys = keys
+        self._now = now
+        self.told: list[bytes | str] = []
         self.future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         """whether it was heard"""
 
     def encode(self) -> bytes:
         books = self._books
-        head = books.header(0, 0, None)
+        head = books.header(self._now, 0, None)
         self.told = self._words()
-        return command("EVALSHA", REPORT, "5", *books.keys.shared, head, books.worker, *self.told)
+        keys = [*books.keys.shared, *self._keys]
+        return command("EVALSHA", REPORT, str(len(keys)), *keys, head, books.worker, *self.told)
 
     def replied(self, reply: Any) -> None:
         self._books.reported(self, reply)
@@ -209,3 +219,10 @@ class Report:
     def given_up(self) -> None:
         if not self.future.done():
             self.future.set_result(False)
+
+
+def refused_hits(books: Books, hits: Sequence[RefusedHits], now: int) -> Report:
+    """Tells hits that were refused without asking; it leaves in this turn of the loop."""
+    keys = [f"{books.keys.hits(rule.name)}{key & _EIGHT_BYTES:016x}" for rule, key, _ in hits]
+    packed = [_hits(rule.at_most, round(rule.seconds * MICROSECONDS), now) + leaves for rule, _, leaves in hits]
+    return Report(books, lambda: ["hold", *packed], keys, now)
