@@ -88,6 +88,7 @@ class SeekingPace:
         is_late = is_on_time = False
         if self._is_rested:
             self._begin(now)
+            gap = 0.0  # it is counted as the rest
         elif self._slots.sent(height) and self.rate * self._latency > 2 * self.in_flight_max:
             pass  # the slots hold it back, and a faster pace would change nothing
         elif gap > (1.5 + self.catch_up) / self.rate + 0.01:
