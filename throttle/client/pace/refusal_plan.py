@@ -7,7 +7,7 @@ refusals are earned by what is served, dear ones are bought more rarely, and a f
 from throttle.client.pace.bucket_fit import Fit
 
 # At least so many requests under a fit that is sure, or so many seconds' worth, but no more than MOST for their sake.
-LEAST, SECONDS, MOST = 150.0, 40.0, 300.0
+LEAST, SECONDS, MOST = 120.0, 34.0, 300.0
 # What a rest costs beyond the bucket's refill may be this share of what is served.
 REST_SHARE = 0.01
 # A fit wider than this is worth an earlier refusal, in proportion; but after no fewer requests than EARLIEST. A slow
@@ -15,7 +15,7 @@ REST_SHARE = 0.01
 UNSURE, UNSURE_DEAR, EARLIEST, SLOW = 0.07, 0.04, 40.0, 150.0
 # So many refusals are free; each further one is earned by BUDGET requests, or more: above BRISK a second they take but
 # half a minute, so more may be asked for; below LAZY a visit has so few that one refusal is a large share of them.
-FREE, BUDGET, BRISK, LAZY, LAZY_MOST = 2, 150.0, 5.0, 2.0, 5 / 3
+FREE, BUDGET, BRISK, LAZY, LAZY_MOST = 2, 120.0, 5.0, 2.0, 5 / 3
 # A pace that goes through a wide fit is refused about here, not at the plan's end.
 MIDWAY = 0.7
 
@@ -40,5 +40,7 @@ def _requests_owed(fit: Fit, refusals: int, served: int) -> float:
     """Until the next refusal is earned; below 0 when it is."""
     rate = fit.rates[2]
     each = BUDGET * max(1.0, rate / BRISK, min(LAZY_MOST, LAZY / rate))
-    owed = (refusals + 1 - FREE) * each - served
+    if refusals < FREE:
+        return 0.0
+    owed = refusals * each - served
     return owed / MIDWAY if fit.is_wide else owed
