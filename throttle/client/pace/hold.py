@@ -134,7 +134,7 @@ class HoldPace:
         self._stage = 0
         self._excess = 0.0
         # A probe is the gentler the more will be in flight when it is refused.
-        self._over = max(0.03, min(0.45, 0.5 / (middle * latency)))
+        self._over = max(0.03, min(0.45, 0.9 / middle))
         if self.fit.is_wide:
             return self._climb(progress)
         if self._is_dear and progress < 1:
