@@ -26,10 +26,10 @@ from throttle.client.pace.window import WindowPace
 from throttle.rate_limit_fields import Quota
 
 # Seek: the rate doubles after so many requests, and never before the answers at this rate are in.
-DOUBLE_AFTER = 4
+DOUBLE_AFTER = 3
 # Beyond SOON a second it is never more than SENT_SHARE of all that was sent, a second: when a quota is spent, what
 # is in flight is refused, too.
-SOON, SENT_SHARE = 32.0, 0.7
+SOON, SENT_SHARE = 16.0, 0.7
 # Requests a latency while one at a time is wanted.
 ALONE = 0.9
 # Who counts refuses at once. A refusal that took so many seconds, and latencies, was of load and not of our pace.
