@@ -19,6 +19,7 @@ JITTER = 0.02
 # Tokens, squared, that a good bucket is wrong by: after an empty one, after a full one; and the share of what was
 # sent since. Of a coarse grid more is forgiven.
 EMPTY_NOISE, FULL_NOISE, SENT_NOISE, GRID_NOISE = 0.15, 0.0025, 0.006, 0.5
+LACK_NOISE = 0.03
 # Wider than this from the lowest to the highest likely rate, a fit is not to be held to yet.
 WIDE = 1.12
 # How wrong the best bucket may be, and more for each refusal, before older ones are held to be of another limit.
@@ -115,7 +116,7 @@ def _unlikely(rate: float, burst: float) -> float:
     """What a burst costs beforehand: one of almost nothing explains any refusal, and hardly a fast site has it."""
     seconds = burst / rate
     cost = 1.0 if seconds < 0.18 else 0.5 if seconds < 0.35 or seconds > 2.5 else 0.0
-    return cost + 2.0 if burst < 1.5 and seconds < 0.35 else cost
+    return cost + 1.0 if burst < 1.5 and seconds < 0.35 else cost
 
 
 def _costs(
@@ -146,7 +147,7 @@ def _cost(epoch: Epoch, rate: float, burst: float, errors: tuple[float, float]) 
     if epoch.rest is not None and rate * epoch.rest + 0.5 <= burst:
         level, slack, noise = rate * epoch.rest + 0.5, 0.5, EMPTY_NOISE
     lacked = since = 0.0  # requests since the level was last sure: the error grows with them
-    lacked_noise = EMPTY_NOISE
+    lacked_noise = lack_noise = max(full, LACK_NOISE) if burst < 1.5 else EMPTY_NOISE
     for seconds, requests in epoch.pieces:
         level += rate * seconds - requests
         since += requests
@@ -155,7 +156,7 @@ def _cost(epoch: Epoch, rate: float, burst: float, errors: tuple[float, float]) 
         elif level < -slack:
             lacked -= level + slack
             lacked_noise = max(lacked_noise, noise + (sent_error * since) ** 2)
-            level, slack, since, noise = 0.0, 0.0, 0.0, EMPTY_NOISE
+            level, slack, since, noise = 0.0, 0.0, 0.0, lack_noise
     cost = lacked**2 / lacked_noise
     level += rate * epoch.gap
     if level > 1.0 + slack:

@@ -24,6 +24,8 @@ DEAR = 4.0
 # The shares of a sure plan that may go at the lower rate. They differ, since experiments that are all alike leave two
 # buckets apart that both explain them.
 FIRST_LEAST, FIRST_MORE = 0.25, 0.5
+# Under a bucket of one token this share of the plan goes at the lowest pace.
+STEADY = 0.6
 # After the plan, and this much more, accelerate; a stage lasts so many requests, or seconds, and until it is answered.
 GRACE, STAGE, STAGE_SECONDS = 1.1, 6, 0.5
 # A bucket that is overdrawn by so many tokens, and this share of what was sent, is not the host's any more.
@@ -144,7 +146,8 @@ class HoldPace:
             return 0.99 * lower * 0.93 ** (self._early - 2)
         if self.fit.burst < 2 and progress < 1:
             # A bucket of one token forgives nothing, and refuses at the very rate: come up to it slowly.
-            return 0.995 * lower + (upper - 0.995 * lower) * progress
+            least = 0.99 * lower
+            return least + (upper - least) * max(0.0, progress - STEADY) / (1 - STEADY)
         if progress < self._first:
             rate = min(lower, 0.99 * middle)
         elif progress < 1:

@@ -12,7 +12,7 @@ LEAST, SECONDS, MOST = 120.0, 34.0, 300.0
 REST_SHARE = 0.01
 # A fit wider than this is worth an earlier refusal, in proportion; but after no fewer requests than EARLIEST. A slow
 # host's few requests make each refusal dear, so there SLOW ÷ rate.
-UNSURE, UNSURE_DEAR, EARLIEST, SLOW = 0.07, 0.04, 40.0, 150.0
+UNSURE, UNSURE_DEAR, EARLIEST, SLOW = 0.07, 0.04, 40.0, 60.0
 # So many refusals are free; each further one is earned by BUDGET requests, or more: above BRISK a second they take but
 # half a minute, so more may be asked for; below LAZY a visit has so few that one refusal is a large share of them.
 FREE, BUDGET, BRISK, LAZY, LAZY_MOST = 2, 120.0, 5.0, 2.0, 5 / 3
