@@ -20,6 +20,8 @@ JITTER = 0.02
 # sent since. Of a coarse grid more is forgiven.
 EMPTY_NOISE, FULL_NOISE, SENT_NOISE, GRID_NOISE = 0.15, 0.0025, 0.006, 0.5
 LACK_NOISE = 0.03
+# Up to so many tokens are taken for a whole number.
+WHOLE = 1.5
 # Wider than this from the lowest to the highest likely rate, a fit is not to be held to yet.
 WIDE = 1.12
 # How wrong the best bucket may be, and more for each refusal, before older ones are held to be of another limit.
@@ -64,7 +66,7 @@ def bucket_fit(epochs: Sequence[Epoch]) -> Fit:
             max(SENT_NOISE, GRID_NOISE * (rates[1] / rates[0] - 1)),
             max(SENT_NOISE, GRID_NOISE * (seconds[1] / seconds[0] - 1)),
         )
-        grid = [(rate, max(1.0 + 0.5 * JITTER * rate, rate * second)) for rate in rates for second in seconds]
+        grid = [(rate, _tokens(rate, rate * second)) for rate in rates for second in seconds]
         costs, used = _costs(epochs, grid, [_unlikely(rate, burst) for rate, burst in grid], errors)
         if used < len(epochs):
             return bucket_fit(epochs[len(epochs) - used :])
@@ -91,6 +93,11 @@ def _bursts(rates: Sequence[float], low: float, high: float) -> list[float]:
     """Less than one token is no bucket; many bursts that are all one token would make it look likely."""
     low = max(low, 1 / rates[-1])
     return _grid(low, max(high, 1.5 * low), BURSTS)
+
+
+def _tokens(rate: float, burst: float) -> float:
+    """A small bucket holds a whole number, and what jitter brings at once."""
+    return max(burst if burst > WHOLE else round(burst), 1.0 + 0.5 * JITTER * rate)
 
 
 def _heavy(values: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:

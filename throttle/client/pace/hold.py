@@ -25,7 +25,7 @@ DEAR = 4.0
 # buckets apart that both explain them.
 FIRST_LEAST, FIRST_MORE = 0.25, 0.5
 # Under a bucket of one token this share of the plan goes at the lowest pace.
-STEADY = 0.6
+STEADY, WIDE_ONE = 0.6, 1.2
 # After the plan, and this much more, accelerate; a stage lasts so many requests, or seconds, and until it is answered.
 GRACE, STAGE, STAGE_SECONDS = 1.1, 6, 0.5
 # A bucket that is overdrawn by so many tokens, and this share of what was sent, is not the host's any more.
@@ -129,7 +129,7 @@ class HoldPace:
     def rate(self, pace: float, latency: float) -> float:
         """`pace` is the rate just now, `latency` the seconds until an answer tells of it."""
         assert self.fit is not None
-        _, lower, middle, upper, high = self.fit.rates
+        low, lower, middle, upper, high = self.fit.rates
         progress = self._sent / self.plan
         if progress >= GRACE or self._is_overdue(progress):
             return self._accelerate(max(high, 1.02 * middle), pace, latency)
@@ -137,7 +137,7 @@ class HoldPace:
         self._excess = 0.0
         # A probe is the gentler the more will be in flight when it is refused.
         self._over = max(0.03, min(0.45, 0.9 / middle))
-        if self.fit.is_wide:
+        if self.fit.is_wide and not (self.fit.burst < 2 and high < WIDE_ONE * low):
             return self._climb(progress)
         if self._is_dear and progress < 1:
             return 0.99 * lower
@@ -146,8 +146,8 @@ class HoldPace:
             return 0.99 * lower * 0.93 ** (self._early - 2)
         if self.fit.burst < 2 and progress < 1:
             # A bucket of one token forgives nothing, and refuses at the very rate: come up to it slowly.
-            least = 0.99 * lower
-            return least + (upper - least) * max(0.0, progress - STEADY) / (1 - STEADY)
+            steady = 0.99 * (lower + (middle - lower) * min(1.0, progress / STEADY))
+            return steady + (upper - steady) * max(0.0, progress - STEADY) / (1 - STEADY)
         if progress < self._first:
             rate = min(lower, 0.99 * middle)
         elif progress < 1:
