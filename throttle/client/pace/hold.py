@@ -25,7 +25,7 @@ DEAR = 4.0
 # buckets apart that both explain them.
 FIRST_LEAST, FIRST_MORE = 0.25, 0.5
 # Under a bucket of one token this share of the plan goes at the lowest pace.
-STEADY, WIDE_ONE = 0.6, 1.2
+STEADY, WIDE_ONE = 0.6, 1.3
 # After the plan, and this much more, accelerate; a stage lasts so many requests, or seconds, and until it is answered.
 GRACE, STAGE, STAGE_SECONDS = 1.1, 6, 0.5
 # A bucket that is overdrawn by so many tokens, and this share of what was sent, is not the host's any more.
@@ -146,7 +146,7 @@ class HoldPace:
             return 0.99 * lower * 0.93 ** (self._early - 2)
         if self.fit.burst < 2 and progress < 1:
             # A bucket of one token forgives nothing, and refuses at the very rate: come up to it slowly.
-            steady = 0.99 * (lower + (middle - lower) * min(1.0, progress / STEADY))
+            steady = (0.995 if self.fit.is_wide else 0.99) * (lower + (middle - lower) * min(1.0, progress / STEADY))
             return steady + (upper - steady) * max(0.0, progress - STEADY) / (1 - STEADY)
         if progress < self._first:
             rate = min(lower, 0.99 * middle)
