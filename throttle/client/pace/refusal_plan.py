@@ -42,5 +42,5 @@ def _requests_owed(fit: Fit, refusals: int, served: int) -> float:
     each = BUDGET * max(1.0, rate / BRISK, min(LAZY_MOST, LAZY / rate))
     if refusals < FREE:
         return 0.0
-    owed = refusals * each - served
+    owed = (refusals - (fit.is_wide and refusals == FREE)) * each - served
     return owed / MIDWAY if fit.is_wide else owed
