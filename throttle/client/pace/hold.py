@@ -27,7 +27,7 @@ FIRST_LEAST, FIRST_MORE = 0.25, 0.5
 # Under a bucket of one token this share of the plan goes at the lowest pace.
 STEADY, WIDE_ONE = 0.6, 1.3
 # After the plan, and this much more, accelerate; a stage lasts so many requests, or seconds, and until it is answered.
-GRACE, STAGE, STAGE_SECONDS = 1.1, 6, 0.5
+GRACE, STAGE, STAGE_SECONDS = 1.05, 6, 0.5
 # A bucket that is overdrawn by so many tokens, and this share of what was sent, is not the host's any more.
 OVERDRAWN, SENT_NOISE = 1.0, 0.006
 # Seconds' worth of tokens that may still pay for an excess: no more than twice the rate before these are spent.

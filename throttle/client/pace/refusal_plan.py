@@ -7,7 +7,9 @@ refusals are earned by what is served, dear ones are bought more rarely, and a f
 from throttle.client.pace.bucket_fit import Fit
 
 # At least so many requests under a fit that is sure, or so many seconds' worth, but no more than MOST for their sake.
-LEAST, SECONDS, MOST = 120.0, 34.0, 300.0
+LEAST, SECONDS, MOST = 120.0, 50.0, 300.0
+# … nor than so many for what earlier ones cost.
+OWED_MOST = 360.0
 # What a rest costs beyond the bucket's refill may be this share of what is served.
 REST_SHARE = 0.01
 # A fit wider than this is worth an earlier refusal, in proportion; but after no fewer requests than EARLIEST. A slow
@@ -26,9 +28,9 @@ def refusal_plan(fit: Fit, rest: float, refusals: int, served: int) -> float:
     spread = max(0.01, (high - low) / rate)
     # What flows into the bucket while we rest is not lost, as far as it holds that much.
     lost = rest * rate - 0.9 * min(fit.burst, rest * rate)
-    settled = max(LEAST, min(MOST, SECONDS * rate))
+    settled = max(LEAST, min(MOST, SECONDS * (rate - LAZY)))
     return max(
-        min(MOST, _requests_owed(fit, refusals, served)),
+        min(OWED_MOST, _requests_owed(fit, refusals, served)),
         EARLIEST,
         min(100.0, SLOW / rate),
         settled * min(1.0, UNSURE / spread),
