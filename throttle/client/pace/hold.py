@@ -19,8 +19,9 @@ SETTLED = 1.2
 SOON, OTHER = 0.25, 1.15
 # So many early refusals in a row, each answered with a slower pace, were in vain.
 IN_VAIN, EARLY = 5, 0.5
-# A rest of so many seconds makes a refusal something to avoid.
-DEAR = 4.0
+# A rest of so many seconds makes a refusal something to avoid; the longer it is, the more doubt is lived with: so
+# much for each second.
+DEAR, DEAR_DOUBT = 4.0, 0.02
 # The shares of a sure plan that may go at the lower rate. They differ, since experiments that are all alike leave two
 # buckets apart that both explain them.
 FIRST_LEAST, FIRST_MORE = 0.25, 0.5
@@ -82,7 +83,7 @@ class HoldPace:
         assert self.fit is not None
         self.plan = refusal_plan(self.fit, rest, refusals, served)
         self._first = FIRST_LEAST + FIRST_MORE * vary
-        self._is_dear = rest >= DEAR and not self.fit.is_wide
+        self._is_dear = rest >= DEAR and self.fit.rates[4] < (1 + DEAR_DOUBT * rest) * self.fit.rates[0]
 
     @property
     def is_known(self) -> bool:
@@ -137,10 +138,10 @@ class HoldPace:
         self._excess = 0.0
         # A probe is the gentler the more will be in flight when it is refused.
         self._over = max(0.03, min(0.45, 0.9 / middle))
-        if self.fit.is_wide and not (self.fit.burst < 2 and high < WIDE_ONE * low):
-            return self._climb(progress)
         if self._is_dear and progress < 1:
             return 0.99 * lower
+        if self.fit.is_wide and not (self.fit.burst < 2 and high < WIDE_ONE * low):
+            return self._climb(progress)
         if self._early > 1 and progress < 0.75:
             # It has been wrong twice: a step lower each time.
             return 0.99 * lower * 0.93 ** (self._early - 2)
