@@ -193,7 +193,7 @@ class SeekingPace:
             self._share.recall()
         if seconds <= OUTAGE or self._lock_out is not None or not self._hold.recall():
             self._lock_out = seconds
-            if self._hold.fit is not None:  # the plan was made for a rest that was thought to be short
+            if seconds > SHUT and self._hold.fit is not None:  # the plan was made for a rest that was thought to be short
                 self._hold.make_plan(seconds, self._refusals, self._served, self._random.random())
 
     # -- saying
