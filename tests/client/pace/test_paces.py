@@ -78,14 +78,53 @@ def test_the_log_knows_what_led_to_a_refusal_and_what_left_after_it() -> None:
     assert epoch.rest == 2.0
 
 
-def test_a_countdown_measures_what_a_window_holds() -> None:
+def test_a_countdown_measures_what_a_window_holds_and_it_is_spent_evenly() -> None:
     window = WindowPace()
     window.begin(0.0)
     assert not window.refused(10.0, 50.0, pace=100.0, accepted=480)  # as well a lock-out
     assert window.refused(75.0, 45.0, pace=50.0, accepted=480)
-    assert window.rate == pytest.approx(1.02 * 480 / 60)
-    assert window.refused(179.0, 1.0, pace=8.2, accepted=480)
-    assert window.rate == pytest.approx(1.02 * 480 / 60)
+    assert window.rate == pytest.approx(480 / 60, rel=0.005)
+    assert window.rate < 480 / 60
+    for request in range(480):
+        window.sent(120.0 + request / 8, request)
+    assert window.refused(179.4, 1.0, pace=8.2, accepted=475)
+    assert window.rate == pytest.approx(480 / 60, rel=0.005)
+
+
+@pytest.mark.parametrize(("told", "length"), [(45.6, 60), (44.4, 60), (285.0, 300)])
+def test_a_window_is_as_long_as_people_write_it_down(told: float, length: float) -> None:
+    window = WindowPace()
+    window.begin(0.0)
+    window.refused(10.0, 50.0, pace=100.0, accepted=480)
+    assert window.refused(75.0, told, pace=50.0, accepted=480)
+    assert window.rate == pytest.approx(480 / length, rel=0.005)
+
+
+def test_near_the_end_of_what_may_be_a_window_requests_go_one_at_a_time() -> None:
+    window = WindowPace()
+    window.begin(0.0)
+    window.refused(10.0, 50.0, pace=100.0, accepted=480)
+    near = []
+    for request in range(1, 600):
+        window.sent(60.0 + request / 50, request)
+        near.append(window.is_near)
+    assert near.index(True) == pytest.approx(455, abs=3)
+    assert not near[-1]  # it held more: it is none
+
+
+def test_a_known_window_is_tried_for_more_after_three_of_them() -> None:
+    window = WindowPace()
+    window.begin(0.0)
+    window.refused(10.0, 50.0, pace=100.0, accepted=480)
+    window.refused(75.0, 45.0, pace=50.0, accepted=480)
+    rates = []
+    for request in range(480 * 6):
+        window.sent(120.0 + request / 8, request)
+        rates.append(window.rate)
+    assert rates[480 * 3 - 1] == rates[0]
+    assert rates[-1] > 1.1 * rates[0]
+    window.refused(500.0, 1.0, pace=9.0, accepted=100)  # neither its count nor its end
+    assert window.rate is None
 
 
 def test_a_lock_out_tells_the_same_wait_however_many_were_accepted() -> None:
