@@ -17,7 +17,7 @@ REST_SHARE = 0.01
 UNSURE, UNSURE_DEAR, EARLIEST, SLOW = 0.07, 0.04, 40.0, 60.0
 # So many refusals are free; each further one is earned by BUDGET requests, or more: above BRISK a second they take but
 # half a minute, so more may be asked for; below LAZY a visit has so few that one refusal is a large share of them.
-FREE, BUDGET, BRISK, LAZY, LAZY_MOST = 2, 120.0, 5.0, 2.0, 5 / 3
+FREE, BUDGET, BRISK, BRISK_MOST, LAZY, LAZY_MOST = 2, 120.0, 5.0, 2.0, 2.0, 5 / 3
 # A pace that goes through a wide fit is refused about here, not at the plan's end.
 MIDWAY = 0.7
 
@@ -41,7 +41,7 @@ def refusal_plan(fit: Fit, rest: float, refusals: int, served: int) -> float:
 def _requests_owed(fit: Fit, refusals: int, served: int) -> float:
     """Until the next refusal is earned; below 0 when it is."""
     rate = fit.rates[2]
-    each = BUDGET * max(1.0, rate / BRISK, min(LAZY_MOST, LAZY / rate))
+    each = BUDGET * max(1.0, min(BRISK_MOST, rate / BRISK), min(LAZY_MOST, LAZY / rate))
     if refusals < FREE:
         return 0.0
     owed = (refusals - (fit.is_wide and refusals == FREE)) * each - served
