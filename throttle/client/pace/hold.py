@@ -29,8 +29,6 @@ FIRST_LEAST, FIRST_MORE = 0.25, 0.5
 STEADY, WIDE_ONE = 0.6, 1.3
 # After the plan, and this much more, accelerate; a stage lasts so many requests, or seconds, and until it is answered.
 GRACE, STAGE, STAGE_SECONDS = 1.05, 6, 0.5
-# A bucket that is overdrawn by so many tokens, and this share of what was sent, is not the host's any more.
-OVERDRAWN, SENT_NOISE = 1.0, 0.006
 # Seconds' worth of tokens that may still pay for an excess: no more than twice the rate before these are spent.
 BUCKET_SECONDS = 3.0
 
@@ -132,7 +130,7 @@ class HoldPace:
         assert self.fit is not None
         low, lower, middle, upper, high = self.fit.rates
         progress = self._sent / self.plan
-        if progress >= GRACE or self._is_overdue(progress):
+        if progress >= GRACE:
             return self._accelerate(max(high, 1.02 * middle), pace, latency)
         self._stage = 0
         self._excess = 0.0
@@ -159,11 +157,6 @@ class HoldPace:
         # The rest has filled the bucket: spend that over the plan, so that a refusal is due at its end.
         left = max(self.plan - self._sent, 0.2 * self.plan)
         return rate * (1 + min(0.25, max(0.0, self._level - 1) / left))
-
-    def _is_overdue(self, progress: float) -> bool:
-        """More was accepted than the likeliest bucket can have held."""
-        assert self.fit is not None
-        return progress > EARLY and not self.fit.is_wide and self._level < -OVERDRAWN - SENT_NOISE * self._sent
 
     def _climb(self, progress: float) -> float:
         """Through all that is likely, from below: whatever the limit is, it refuses soon after it is passed."""
