@@ -25,8 +25,12 @@ DEAR, DEAR_DOUBT = 4.0, 0.02
 # The shares of a sure plan that may go at the lower rate. They differ, since experiments that are all alike leave two
 # buckets apart that both explain them.
 FIRST_LEAST, FIRST_MORE = 0.25, 0.5
-# Under a bucket of one token this share of the plan goes at the lowest pace.
+# Under a bucket of one token this share of the plan stays below the likeliest rate. It forgives nothing, so even a fit
+# that is so wide is held to: climbing through it would be refused at once.
 STEADY, WIDE_ONE = 0.6, 1.3
+# A probe begins with an excess of so many requests a second, but within these shares: the gentler the more will be in
+# flight when it is refused, and the better it measures a small bucket.
+EXCESS, EXCESS_LEAST, EXCESS_MOST = 0.9, 0.03, 0.45
 # After the plan, and this much more, accelerate; a stage lasts so many requests, or seconds, and until it is answered.
 GRACE, STAGE, STAGE_SECONDS = 1.05, 6, 0.5
 # Seconds' worth of tokens that may still pay for an excess: no more than twice the rate before these are spent.
@@ -134,17 +138,17 @@ class HoldPace:
             return self._accelerate(max(high, 1.02 * middle), pace, latency)
         self._stage = 0
         self._excess = 0.0
-        # A probe is the gentler the more will be in flight when it is refused.
-        self._over = max(0.03, min(0.45, 0.9 / middle))
+        self._over = max(EXCESS_LEAST, min(EXCESS_MOST, EXCESS / middle))
         if self._is_dear and progress < 1:
             return 0.99 * lower
-        if self.fit.is_wide and not (self.fit.burst < 2 and high < WIDE_ONE * low):
+        is_one = self.fit.burst < 2
+        if self.fit.is_wide and not (is_one and high < WIDE_ONE * low):
             return self._climb(progress)
         if self._early > 1 and progress < 0.75:
             # It has been wrong twice: a step lower each time.
             return 0.99 * lower * 0.93 ** (self._early - 2)
-        if self.fit.burst < 2 and progress < 1:
-            # A bucket of one token forgives nothing, and refuses at the very rate: come up to it slowly.
+        if is_one and progress < 1:
+            # It refuses at the very rate: come up to it slowly, and the nearer the less is known.
             steady = (0.995 if self.fit.is_wide else 0.99) * (lower + (middle - lower) * min(1.0, progress / STEADY))
             return steady + (upper - steady) * max(0.0, progress - STEADY) / (1 - STEADY)
         if progress < self._first:

@@ -27,10 +27,10 @@ from throttle.rate_limit_fields import Quota
 
 # Seek: the rate doubles after so many requests, and never before the answers at this rate are in.
 DOUBLE_AFTER = 3
-# Beyond SOON a second it is never more than SENT_SHARE of all that was sent, a second: when a quota is spent, what
-# is in flight is refused, too.
+# Beyond SOON a second it is never more than SENT_SHARE of all that was sent, a second: when a quota is spent, what is
+# in flight is refused, too, and that is the larger a share the fewer were sent.
 SOON, SENT_SHARE = 16.0, 0.7
-# Requests a latency while one at a time is wanted.
+# Requests in the time of one answer while they are to go one at a time.
 ALONE = 0.9
 # Who counts refuses at once. A refusal that took so many seconds, and latencies, was of load and not of our pace.
 SLOW_REFUSAL, SLOW_LATENCIES = 2.0, 5.0
@@ -193,7 +193,7 @@ class SeekingPace:
             self._share.recall()
         if seconds <= OUTAGE or self._lock_out is not None or not self._hold.recall():
             self._lock_out = seconds
-            if seconds > SHUT and self._hold.fit is not None:  # the plan was made for a rest that was thought to be short
+            if seconds > SHUT and self._hold.fit is not None:  # the plan was made for a short rest
                 self._hold.make_plan(seconds, self._refusals, self._served, self._random.random())
 
     # -- saying

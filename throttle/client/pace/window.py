@@ -17,7 +17,7 @@ ROUND_SECONDS = (1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 180, 300, 600, 900, 1200, 
 # Room for the network's jitter, as a share of the window and in seconds; of a length that is not round.
 UNDER, JITTER, UNDER_UNROUND = 0.003, 0.015, 0.015
 # Windows, and requests, until it is tried whether one holds more by now; the excess at first, doubled each window.
-WINDOWS, PATIENCE, RISE = 3.0, 120.0, 0.04
+WINDOWS, PATIENCE, RISE, FULL = 3.0, 120.0, 0.04, 0.9
 # Around the number that an unsure window held before, requests go one at a time: only one of them is refused.
 NEAR, NEAR_COUNT = 0.05, 2
 
@@ -49,19 +49,19 @@ class WindowPace:
         """A request leaves now, the `count`-th since the last rest."""
         if self.rate is None:
             self.is_near = (
-                self._told >= SECONDS
-                and abs(self._accepted + count - self._before) <= NEAR * self._before + NEAR_COUNT
+                self._told >= SECONDS and abs(self._accepted + count - self._before) <= NEAR * self._before + NEAR_COUNT
             )
             return
         self.is_near = False
         self._since += 1
         if now >= self._end:
-            passed = 1 + int((now - self._end) / self._length)
-            self._end += passed * self._length
-            self._used = 0
-            if self._since >= max(PATIENCE, WINDOWS * self._quota):
+            self._end += (1 + int((now - self._end) / self._length)) * self._length
+            # Only a window that was used to the full at this pace has borne it.
+            is_borne = self._used >= FULL * self.rate * self._length
+            if is_borne and self._since >= max(PATIENCE, WINDOWS * self._quota):
                 self._excess = max(RISE, 2 * self._excess)
-            self.rate = self._even * (1 + self._excess)
+                self.rate = self._even * (1 + self._excess)
+            self._used = 0
         self._used += 1
 
     def refused(self, now: float, told: float | None, pace: float, accepted: int) -> bool:
