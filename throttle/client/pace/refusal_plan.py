@@ -8,7 +8,7 @@ from throttle.client.pace.bucket_fit import Fit
 
 # At least so many requests under a fit that is sure; so many more for each one a second above LAZY, but no more than
 # MOST for its sake; and than OWED_MOST for what earlier refusals cost.
-LEAST, SECONDS, MOST, OWED_MOST = 120.0, 50.0, 300.0, 360.0
+LEAST, SECONDS, MOST, OWED_MOST = 106.0, 50.0, 300.0, 360.0
 # What a rest costs beyond the bucket's refill may be this share of what is served.
 REST_SHARE = 0.01
 # A fit wider than this is worth an earlier refusal, in proportion; but after no fewer requests than EARLIEST. A slow
@@ -17,7 +17,7 @@ UNSURE, UNSURE_DEAR, EARLIEST, SLOW = 0.07, 0.04, 40.0, 60.0
 # So many refusals are free; those after them are earned, and the free ones made up for, by BUDGET requests each. Above
 # BRISK a second these take but half a minute, so more may be asked for; below LAZY a visit has so few that one refusal
 # is a large share of them. A wide fit after the free ones is worth one on credit.
-FREE, BUDGET, BRISK, BRISK_MOST, LAZY, LAZY_MOST = 2, 120.0, 5.0, 2.0, 2.0, 5 / 3
+FREE, BUDGET, BRISK, BRISK_MOST, LAZY, LAZY_MOST = 2, 106.0, 4.42, 2.26, 2.0, 1.85
 # A pace that goes through a wide fit is refused about here, not at the plan's end.
 MIDWAY = 0.7
 
