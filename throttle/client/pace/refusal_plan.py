@@ -8,7 +8,7 @@ from throttle.client.pace.bucket_fit import Fit
 
 # At least so many requests under a fit that is sure; so many more for each one a second above LAZY, but no more than
 # MOST for its sake; and than OWED_MOST for what earlier refusals cost.
-LEAST, SECONDS, MOST, OWED_MOST = 106.0, 50.0, 300.0, 360.0
+LEAST, SECONDS, MOST, OWED_MOST = 106.0, 50.0, 300.0, 350.0
 # What a rest costs beyond the bucket's refill may be this share of what is served.
 REST_SHARE = 0.01
 # A fit wider than this is worth an earlier refusal, in proportion; but after no fewer requests than EARLIEST. A slow
