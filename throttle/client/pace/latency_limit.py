@@ -14,7 +14,7 @@ FLOOR_ANSWERS = 100
 SLOW_WINDOWS = 2
 # By Little's law the slots in use are limit × floor ÷ mean; so many more keep the host's workers busy without a
 # queue that is felt.
-HEADROOM = 1.36
+HEADROOM = 1.38
 # Answers between two attempts at one slot more; after each refusal twice as many.
 PATIENCE, PATIENCE_MAX = 200, 4000
 # A refusal is one of slots only at a height that few of the last answers left at …
