@@ -92,6 +92,18 @@ def test_a_countdown_measures_what_a_window_holds_and_it_is_spent_evenly() -> No
     assert window.rate == pytest.approx(480 / 60, rel=0.005)
 
 
+def test_a_window_that_slides_is_still_the_same_when_it_refuses_in_its_midst() -> None:
+    window = WindowPace()
+    window.begin(0.0)
+    window.refused(2.0, 13.0, pace=16.0, accepted=10)
+    assert window.refused(20.0, 10.0, pace=3.0, accepted=10)
+    rate = window.rate
+    for request in range(127):
+        window.sent(30.0 + request / 0.67, request)
+    assert window.refused(221.0, 2.0, pace=0.69, accepted=126)
+    assert window.rate == rate
+
+
 @pytest.mark.parametrize(("told", "length"), [(45.6, 60), (44.4, 60), (285.0, 300)])
 def test_a_window_is_as_long_as_people_write_it_down(told: float, length: float) -> None:
     window = WindowPace()
@@ -124,7 +136,9 @@ def test_a_known_window_is_tried_for_more_after_three_of_them() -> None:
         rates.append(window.rate)
     assert rates[480 * 3 - 1] == rates[0]
     assert rates[-1] > 1.1 * rates[0]
-    window.refused(500.0, 1.0, pace=9.0, accepted=100)  # neither its count nor its end
+    assert window.refused(500.0, 1.0, pace=9.0, accepted=100)  # it holds no more
+    assert window.rate == rates[0]
+    window.refused(560.0, 5.0, pace=8.0, accepted=100)  # neither its count nor its end
     assert window.rate is None
 
 

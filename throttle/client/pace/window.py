@@ -96,7 +96,10 @@ class WindowPace:
         self._used = 0
 
     def _is_held(self, now: float, told: float) -> bool:
-        """It held about as many as before, and ends about when it should."""
+        """It held as many as before, and ends when it should; or it slides, and bore the rate it should; about."""
+        measured = self._accepted / max(0.1, now + told - (self._start or 0.0))
+        if abs(measured / self._even - 1) < SAME or (self._excess and told <= self._length + ROUNDING):
+            return True  # while it was asked for more: it holds no more
         border = ROUNDING * self._quota / self._length
         is_count = abs(self._used - 1 - self._quota) <= SAME * self._quota + border + NEAR_COUNT
         late = (now + told - self._end + 0.5 * self._length) % self._length - 0.5 * self._length
