@@ -138,7 +138,7 @@ def test_a_known_window_is_tried_for_more_after_three_of_them() -> None:
     assert rates[-1] > 1.1 * rates[0]
     assert window.refused(500.0, 1.0, pace=9.0, accepted=100)  # it holds no more
     assert window.rate == rates[0]
-    window.refused(560.0, 5.0, pace=8.0, accepted=100)  # neither its count nor its end
+    window.refused(560.0, 1.0, pace=8.0, accepted=100)  # neither its count nor its end
     assert window.rate is None
 
 
