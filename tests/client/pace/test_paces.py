@@ -1,6 +1,7 @@
 """Each pace, told what happened by hand; the default one also against whole simulated hosts."""
 
 from random import Random
+from statistics import median
 
 import pytest
 
@@ -78,14 +79,67 @@ def test_the_log_knows_what_led_to_a_refusal_and_what_left_after_it() -> None:
     assert epoch.rest == 2.0
 
 
-def test_a_countdown_measures_what_a_window_holds() -> None:
+def test_a_countdown_measures_what_a_window_holds_and_it_is_spent_evenly() -> None:
     window = WindowPace()
     window.begin(0.0)
     assert not window.refused(10.0, 50.0, pace=100.0, accepted=480)  # as well a lock-out
     assert window.refused(75.0, 45.0, pace=50.0, accepted=480)
-    assert window.rate == pytest.approx(1.02 * 480 / 60)
-    assert window.refused(179.0, 1.0, pace=8.2, accepted=480)
-    assert window.rate == pytest.approx(1.02 * 480 / 60)
+    assert window.rate == pytest.approx(480 / 60, rel=0.005)
+    assert window.rate < 480 / 60
+    for request in range(480):
+        window.sent(120.0 + request / 8, request)
+    assert window.refused(179.4, 1.0, pace=8.2, accepted=475)
+    assert window.rate == pytest.approx(480 / 60, rel=0.005)
+
+
+def test_a_window_that_slides_is_still_the_same_when_it_refuses_in_its_midst() -> None:
+    window = WindowPace()
+    window.begin(0.0)
+    window.refused(2.0, 13.0, pace=16.0, accepted=10)
+    assert window.refused(20.0, 10.0, pace=3.0, accepted=10)
+    rate = window.rate
+    for request in range(127):
+        window.sent(30.0 + request / 0.67, request)
+    assert window.refused(221.0, 2.0, pace=0.69, accepted=126)
+    assert window.rate == rate
+
+
+@pytest.mark.parametrize(("told", "length"), [(45.6, 60), (44.4, 60), (285.0, 300)])
+def test_a_window_is_as_long_as_people_write_it_down(told: float, length: float) -> None:
+    window = WindowPace()
+    window.begin(0.0)
+    window.refused(10.0, 50.0, pace=100.0, accepted=480)
+    assert window.refused(75.0, told, pace=50.0, accepted=480)
+    assert window.rate == pytest.approx(480 / length, rel=0.005)
+
+
+def test_near_the_end_of_what_may_be_a_window_requests_go_one_at_a_time() -> None:
+    window = WindowPace()
+    window.begin(0.0)
+    window.refused(10.0, 50.0, pace=100.0, accepted=480)
+    near = []
+    for request in range(1, 600):
+        window.sent(60.0 + request / 50, request)
+        near.append(window.is_near)
+    assert near.index(True) == pytest.approx(455, abs=3)
+    assert not near[-1]  # it held more: it is none
+
+
+def test_a_known_window_is_tried_for_more_after_three_of_them() -> None:
+    window = WindowPace()
+    window.begin(0.0)
+    window.refused(10.0, 50.0, pace=100.0, accepted=480)
+    window.refused(75.0, 45.0, pace=50.0, accepted=480)
+    rates = []
+    for request in range(480 * 6):
+        window.sent(120.0 + request / 8, request)
+        rates.append(window.rate)
+    assert rates[480 * 3 - 1] == rates[0]
+    assert rates[-1] > 1.1 * rates[0]
+    assert window.refused(500.0, 1.0, pace=9.0, accepted=100)  # it holds no more
+    assert window.rate == rates[0]
+    window.refused(560.0, 1.0, pace=8.0, accepted=100)  # neither its count nor its end
+    assert window.rate is None
 
 
 def test_a_lock_out_tells_the_same_wait_however_many_were_accepted() -> None:
@@ -134,7 +188,7 @@ def test_an_unsure_fit_is_worth_an_earlier_refusal() -> None:
     assert refusal_plan(known(8.0, 0.5), 1.0, 3, 10_000) < refusal_plan(known(8.0), 1.0, 3, 10_000)
 
 
-@pytest.mark.parametrize(("rate", "share"), [(0.5, 0.005), (2.5, 0.008), (8.0, 0.005)])
+@pytest.mark.parametrize(("rate", "share"), [(0.5, 0.005), (2.5, 0.0095), (8.0, 0.0055)])
 def test_refusals_are_earned_by_what_is_served(rate: float, share: float) -> None:
     served = refusals = 0
     while served < 3000:
@@ -157,6 +211,69 @@ def test_a_wide_fit_is_climbed_through_from_below_and_a_sure_one_is_kept_to() ->
     hold.begin(0.0)
     hold.sent(0.1, is_on_time=True)
     assert 7.8 < hold.rate(8.0, 0.1) < 8.1
+
+
+def test_a_bucket_of_one_token_is_held_from_below_for_most_of_a_plan() -> None:
+    hold = HoldPace()
+    hold.fit, hold.plan = known(8.0, 0.08, burst=1.0), 100.0
+    rates = []
+    for _ in range(100):
+        hold.sent(0.125, is_on_time=True)
+        rates.append(hold.rate(8.0, 0.1))
+    assert max(rates[:60]) < 8.0
+    assert rates[-1] >= 8.0
+
+
+def test_the_longer_a_refusal_shuts_the_host_the_more_doubt_is_lived_with() -> None:
+    hold = HoldPace()
+    hold.fit = known(8.0, 0.4)
+    rates = []
+    for rest in (1.0, 5.0, 30.0):
+        hold.make_plan(rest, refusals=2, served=500)
+        hold.begin(0.0)
+        for _ in range(int(0.9 * hold.plan)):
+            hold.sent(0.125, is_on_time=True)
+        rates.append(hold.rate(8.0, 0.1))
+    assert rates[0] > 9.0
+    assert rates[1] > 9.0
+    assert rates[2] < 8.0
+
+
+def test_what_a_rest_refills_is_counted_once() -> None:
+    """So the refusal that is sought comes at the plan's end, where it is known that it was sought."""
+    pace = SeekingPace(Random(1))
+    bucket_at, level = 0.0, 8.0
+    now = at = 0.0
+    shares = []
+    for _ in range(2500):
+        now = max(now + 1 / pace.rate, at)
+        level = min(8.0, level + 8.0 * (now - bucket_at))
+        bucket_at = now
+        pace.sent(now, 1)
+        if level >= 1:
+            level -= 1
+            pace.served(now + 0.001, now, 1)
+        else:
+            shares.append(pace._log.sent / max(1.0, pace._hold.plan))
+            at = now + pace.dropped(now + 0.001, now, 1, 1.0, 1)
+    assert median(shares[3:]) == pytest.approx(1.08, abs=0.05)
+
+
+def test_a_lock_out_that_scouts_have_measured_makes_the_next_look_rare() -> None:
+    pace = SeekingPace(Random(1))
+    now = 0.0
+    for _ in range(20):
+        now += 1 / pace.rate
+        pace.sent(now, 1)
+        pace.served(now + 0.05, now, 1)
+    pace.sent(now + 0.1, 1)
+    pace.dropped(now + 0.15, now + 0.1, 1, None, 1)
+    before = pace._hold.plan
+    pace.sent(now + 0.5, 1)
+    pace.dropped(now + 0.55, now + 0.5, 1, None, 2)
+    pace.sent(now + 30.0, 1)
+    pace.served(now + 30.1, now + 30.0, 1)
+    assert pace._hold.plan > 3 * before
 
 
 def test_when_nothing_refuses_the_pace_accelerates_and_stops_for_bursts_to_be_spent() -> None:
@@ -228,6 +345,19 @@ def test_a_refusal_at_a_height_seldom_reached_is_one_of_slots_unless_the_next_co
     assert not limit.refused(11.5, 5)
     assert limit.was_wrong
     assert limit.limit == 10
+
+
+@pytest.mark.parametrize(("held_back", "is_slots"), [(0.9, True), (0.3, False)])
+def test_many_slots_are_known_by_refusals_at_the_limit_that_holds_the_requests_back(
+    held_back: float, is_slots: bool
+) -> None:
+    limit, random = LatencyLimit(20, 100), Random(1)
+    assert limit.refused(0.0, 21)  # the start is over
+    limit.limit = 20
+    for turn in range(1, 1000):
+        height = 20 if random.random() < held_back else 4
+        limit.served(turn * 0.1 + 0.1, turn * 0.1, height)
+    assert limit.refused(101.0, 20) is is_slots
 
 
 def seek(situation: Situation, caller: int, random: Random) -> SeekingPace:

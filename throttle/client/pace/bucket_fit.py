@@ -19,6 +19,10 @@ JITTER = 0.02
 # Tokens, squared, that a good bucket is wrong by: after an empty one, after a full one; and the share of what was
 # sent since. Of a coarse grid more is forgiven.
 EMPTY_NOISE, FULL_NOISE, SENT_NOISE, GRID_NOISE = 0.15, 0.0025, 0.006, 0.5
+# A bucket of one token is empty after each request: how full it is needs no guess.
+ONE_NOISE = 0.03
+# Up to so many tokens are taken for one: buckets are made of whole ones.
+ONE = 1.5
 # Wider than this from the lowest to the highest likely rate, a fit is not to be held to yet.
 WIDE = 1.12
 # How wrong the best bucket may be, and more for each refusal, before older ones are held to be of another limit.
@@ -63,7 +67,7 @@ def bucket_fit(epochs: Sequence[Epoch]) -> Fit:
             max(SENT_NOISE, GRID_NOISE * (rates[1] / rates[0] - 1)),
             max(SENT_NOISE, GRID_NOISE * (seconds[1] / seconds[0] - 1)),
         )
-        grid = [(rate, max(1.0 + 0.5 * JITTER * rate, rate * second)) for rate in rates for second in seconds]
+        grid = [(rate, _tokens(rate, rate * second)) for rate in rates for second in seconds]
         costs, used = _costs(epochs, grid, [_unlikely(rate, burst) for rate, burst in grid], errors)
         if used < len(epochs):
             return bucket_fit(epochs[len(epochs) - used :])
@@ -92,6 +96,11 @@ def _bursts(rates: Sequence[float], low: float, high: float) -> list[float]:
     return _grid(low, max(high, 1.5 * low), BURSTS)
 
 
+def _tokens(rate: float, burst: float) -> float:
+    """What a bucket holds: no less than one, and what jitter brings at once."""
+    return max(burst if burst > ONE else 1.0, 1.0 + 0.5 * JITTER * rate)
+
+
 def _heavy(values: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
     """From just below the first to just above the last that has any weight."""
     most = max(weights)
@@ -115,7 +124,7 @@ def _unlikely(rate: float, burst: float) -> float:
     """What a burst costs beforehand: one of almost nothing explains any refusal, and hardly a fast site has it."""
     seconds = burst / rate
     cost = 1.0 if seconds < 0.18 else 0.5 if seconds < 0.35 or seconds > 2.5 else 0.0
-    return cost + 2.0 if burst < 1.5 and seconds < 0.35 else cost
+    return cost + 1.0 if burst < ONE and seconds < 0.35 else cost
 
 
 def _costs(
@@ -146,7 +155,7 @@ def _cost(epoch: Epoch, rate: float, burst: float, errors: tuple[float, float]) 
     if epoch.rest is not None and rate * epoch.rest + 0.5 <= burst:
         level, slack, noise = rate * epoch.rest + 0.5, 0.5, EMPTY_NOISE
     lacked = since = 0.0  # requests since the level was last sure: the error grows with them
-    lacked_noise = EMPTY_NOISE
+    lacked_noise = lack_noise = max(full, ONE_NOISE) if burst < ONE else EMPTY_NOISE
     for seconds, requests in epoch.pieces:
         level += rate * seconds - requests
         since += requests
@@ -155,7 +164,7 @@ def _cost(epoch: Epoch, rate: float, burst: float, errors: tuple[float, float]) 
         elif level < -slack:
             lacked -= level + slack
             lacked_noise = max(lacked_noise, noise + (sent_error * since) ** 2)
-            level, slack, since, noise = 0.0, 0.0, 0.0, EMPTY_NOISE
+            level, slack, since, noise = 0.0, 0.0, 0.0, lack_noise
     cost = lacked**2 / lacked_noise
     level += rate * epoch.gap
     if level > 1.0 + slack:

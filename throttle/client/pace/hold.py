@@ -19,13 +19,20 @@ SETTLED = 1.2
 SOON, OTHER = 0.25, 1.15
 # So many early refusals in a row, each answered with a slower pace, were in vain.
 IN_VAIN, EARLY = 5, 0.5
-# A rest of so many seconds makes a refusal something to avoid.
-DEAR = 4.0
+# A rest of so many seconds makes a refusal something to avoid; the longer it is, the more doubt is lived with: so
+# much for each second.
+DEAR, DEAR_DOUBT = 4.0, 0.02
 # The shares of a sure plan that may go at the lower rate. They differ, since experiments that are all alike leave two
 # buckets apart that both explain them.
 FIRST_LEAST, FIRST_MORE = 0.25, 0.5
+# Under a bucket of one token this share of the plan stays below the likeliest rate. It forgives nothing, so even a fit
+# that is so wide is held to: climbing through it would be refused at once.
+STEADY, WIDE_ONE = 0.6, 1.3
+# A probe begins with an excess of so many requests a second, but within these shares: the gentler the more will be in
+# flight when it is refused, and the better it measures a small bucket.
+EXCESS, EXCESS_LEAST, EXCESS_MOST = 0.9, 0.03, 0.45
 # After the plan, and this much more, accelerate; a stage lasts so many requests, or seconds, and until it is answered.
-GRACE, STAGE, STAGE_SECONDS = 1.1, 6, 0.5
+GRACE, STAGE, STAGE_SECONDS = 1.05, 6, 0.5
 # Seconds' worth of tokens that may still pay for an excess: no more than twice the rate before these are spent.
 BUCKET_SECONDS = 3.0
 
@@ -78,7 +85,7 @@ class HoldPace:
         assert self.fit is not None
         self.plan = refusal_plan(self.fit, rest, refusals, served)
         self._first = FIRST_LEAST + FIRST_MORE * vary
-        self._is_dear = rest >= DEAR and not self.fit.is_wide
+        self._is_dear = rest >= DEAR and self.fit.rates[4] < (1 + DEAR_DOUBT * rest) * self.fit.rates[0]
 
     @property
     def is_known(self) -> bool:
@@ -125,24 +132,25 @@ class HoldPace:
     def rate(self, pace: float, latency: float) -> float:
         """`pace` is the rate just now, `latency` the seconds until an answer tells of it."""
         assert self.fit is not None
-        _, lower, middle, upper, high = self.fit.rates
+        low, lower, middle, upper, high = self.fit.rates
         progress = self._sent / self.plan
         if progress >= GRACE:
             return self._accelerate(max(high, 1.02 * middle), pace, latency)
         self._stage = 0
         self._excess = 0.0
-        # A probe is the gentler the more will be in flight when it is refused.
-        self._over = max(0.03, min(0.45, 0.5 / (middle * latency)))
-        if self.fit.is_wide:
-            return self._climb(progress)
+        self._over = max(EXCESS_LEAST, min(EXCESS_MOST, EXCESS / middle))
         if self._is_dear and progress < 1:
             return 0.99 * lower
+        is_one = self.fit.burst < 2
+        if self.fit.is_wide and not (is_one and high < WIDE_ONE * low):
+            return self._climb(progress)
         if self._early > 1 and progress < 0.75:
             # It has been wrong twice: a step lower each time.
             return 0.99 * lower * 0.93 ** (self._early - 2)
-        if self.fit.burst < 2 and progress < 1:
-            # A bucket of one token forgives nothing, and refuses at the very rate: come up to it slowly.
-            return 0.995 * lower + (upper - 0.995 * lower) * progress
+        if is_one and progress < 1:
+            # It refuses at the very rate: come up to it slowly, and the nearer the less is known.
+            steady = (0.995 if self.fit.is_wide else 0.99) * (lower + (middle - lower) * min(1.0, progress / STEADY))
+            return steady + (upper - steady) * max(0.0, progress - STEADY) / (1 - STEADY)
         if progress < self._first:
             rate = min(lower, 0.99 * middle)
         elif progress < 1:

@@ -14,11 +14,14 @@ FLOOR_ANSWERS = 100
 SLOW_WINDOWS = 2
 # By Little's law the slots in use are limit × floor ÷ mean; so many more keep the host's workers busy without a
 # queue that is felt.
-HEADROOM = 1.36
+HEADROOM = 1.38
 # Answers between two attempts at one slot more; after each refusal twice as many.
 PATIENCE, PATIENCE_MAX = 200, 4000
 # A refusal is one of slots only at a height that few of the last answers left at …
 HEIGHTS, SELDOM, SELDOM_SURE = 400, 0.2, 0.08
+# … or at the very limit, when most of so many last ones left there or one below: what the network holds is in no slot,
+# so as many may have been served before. Of fewer than MANY that would be no wonder …
+HELD, MANY = 100, 8
 # … and if no other comes within so many answers: the limit would have been found.
 PROOF = 60
 # So many of those at whose height it first came are tried next: what the network holds is in no slot.
@@ -84,7 +87,8 @@ class LatencyLimit:
             self.is_proven = True
         share = SELDOM_SURE if is_pace_known else SELDOM
         seldom = sum(1 for served in self._heights if served >= height) <= share * len(self._heights)
-        if height < 3 or not seldom:
+        is_full = height >= max(MANY, int(self.limit)) and not self._is_starting and self._holds_back()
+        if height < 3 or not (seldom or is_full):
             return False
         self._before_refusal = self.limit
         self._since_refusal = 0
@@ -93,6 +97,11 @@ class LatencyLimit:
         self._borne = self.limit
         self._is_starting = False
         return True
+
+    def _holds_back(self) -> bool:
+        """Most of the last requests had to wait for a slot, and not for the pace."""
+        last = list(self._heights)[-HELD:]
+        return sum(1 for served in last if served >= int(self.limit) - 1) >= HELD / 2
 
     def retract(self) -> None:
         """Even one alone was refused: that was no matter of slots."""

@@ -26,12 +26,12 @@ from throttle.client.pace.window import WindowPace
 from throttle.rate_limit_fields import Quota
 
 # Seek: the rate doubles after so many requests, and never before the answers at this rate are in.
-DOUBLE_AFTER = 4
-# In a window that refuses nothing it rises by so much instead.
-RISE, RISE_AFTER = 1.05, 0.1
-# Beyond SOON a second it is never more than SENT_SHARE of all that was sent, a second: when a quota is spent, what
-# is in flight is refused, too.
-SOON, SENT_SHARE = 32.0, 0.7
+DOUBLE_AFTER = 3
+# Beyond SOON a second it is never more than SENT_SHARE of all that was sent, a second: when a quota is spent, what is
+# in flight is refused, too, and that is the larger a share the fewer were sent.
+SOON, SENT_SHARE = 16.0, 0.7
+# Requests in the time of one answer while they are to go one at a time.
+ALONE = 0.9
 # Who counts refuses at once. A refusal that took so many seconds, and latencies, was of load and not of our pace.
 SLOW_REFUSAL, SLOW_LATENCIES = 2.0, 5.0
 # A first refusal without a wait told: so many seconds, and requests' time. A host shut longer than OUTAGE, and not
@@ -88,6 +88,7 @@ class SeekingPace:
         is_late = is_on_time = False
         if self._is_rested:
             self._begin(now)
+            gap = 0.0  # it is counted as the rest
         elif self._slots.sent(height) and self.rate * self._latency > 2 * self.in_flight_max:
             pass  # the slots hold it back, and a faster pace would change nothing
         elif gap > (1.5 + self.catch_up) / self.rate + 0.01:
@@ -98,6 +99,7 @@ class SeekingPace:
         self._hold.sent(gap, is_on_time)
         self._quota.sent()
         self._log.send(now, self.rate, is_late)
+        self._window.sent(now, self._log.sent)
         if self.rate <= BRISK or self._log.sent % EACH == 0 or self._log.sent == 1:
             self._steer(now, 0.0 if is_late else gap * (EACH if self.rate > BRISK else 1))
 
@@ -191,6 +193,8 @@ class SeekingPace:
             self._share.recall()
         if seconds <= OUTAGE or self._lock_out is not None or not self._hold.recall():
             self._lock_out = seconds
+            if seconds > SHUT and self._hold.fit is not None:  # the plan was made for a short rest
+                self._hold.make_plan(seconds, self._refusals, self._served, self._random.random())
 
     # -- saying
 
@@ -206,14 +210,16 @@ class SeekingPace:
     def _steer(self, now: float, gap: float) -> None:
         if self._quota.is_told(now):
             rate = self._quota.rate(now)
+        elif self._window.rate is not None:
+            rate = self._window.rate
         elif self._share.is_sharing:
             rate = self._share.rate(self.rate, gap)
-        elif self._window.rate is not None:
-            rate = self._window.rate if self._log.sent < self._window.plan else self._rise()
         elif self._hold.fit is not None:
             rate = self._hold.rate(self.rate, self._latency)
         else:
             rate = self._seek()
+        if self._window.is_near:
+            rate = min(rate, ALONE / self._latency)
         self.rate = max(self.rate_min, min(self.rate_max, rate))
         self.catch_up = self._catch_up(now)
 
@@ -222,21 +228,14 @@ class SeekingPace:
 
         A quota's rate makes up for it by itself, and of a bucket that others draw from too little is known.
         """
-        if self._quota.is_told(now) or self._share.is_sharing:
+        if self._quota.is_told(now):
             return 0.0
         late = LATE_SECONDS * self.rate
         if self._window.rate is not None:
             return late
-        if self._hold.fit is None:
+        if self._hold.fit is None or self._share.is_sharing:
             return 0.0
         return max(0.0, min(late, LATE_SHARE * (self._hold.fit.burst - 1.0)))
-
-    def _rise(self) -> float:
-        """By a little each few requests: one window too many is soon spent."""
-        if self._on_time < max(DOUBLE_AFTER, 2 * self.rate * self._latency, RISE_AFTER * self._window.plan):
-            return self.rate
-        self._on_time = 0
-        return self.rate * RISE
 
     def _seek(self) -> float:
         if self._on_time < max(DOUBLE_AFTER, 2 * self.rate * self._latency):
