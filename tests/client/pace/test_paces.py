@@ -7,7 +7,7 @@ import pytest
 from benchmarks.simulator.score import Score, run
 from benchmarks.simulator.situations import FOURTEEN, Situation, bucket, workers
 from throttle.client.pace.aimd import AimdPace
-from throttle.client.pace.bucket_fit import Fit
+from throttle.client.pace.bucket_fit import Epoch, Fit
 from throttle.client.pace.hold import HoldPace
 from throttle.client.pace.interval import IntervalPace
 from throttle.client.pace.latency_limit import LatencyLimit
@@ -168,6 +168,14 @@ def test_when_nothing_refuses_the_pace_accelerates_and_stops_for_bursts_to_be_sp
         pace = hold.rate(pace, 0.05)
     assert pace > 15.0
     assert pace < 30.0
+
+
+def test_a_refusal_of_rate_after_one_that_was_taken_for_slots_needs_no_plan() -> None:
+    hold = HoldPace()
+    hold.remember(Epoch(None, [(1.0, 30.0)], 0.05, None))
+    hold.refused(Epoch(0.5, [(1.0, 2.0)], 0.5, None), sent=2)
+    assert hold.fit is not None
+    assert not hold.is_strange
 
 
 def test_in_company_growth_is_even_in_time_and_a_refusal_cuts_a_share() -> None:

@@ -63,15 +63,15 @@ class HoldPace:
         self.fit = bucket_fit(list(self._epochs))
         for _ in range(known - self.fit.epochs):
             self._epochs.popleft()
-        self.is_strange = known > self.fit.epochs and self._is_another(self.fit.rates[2], sent / self.plan)
+        self.is_strange = known > self.fit.epochs and self._is_another(self.fit.rates[2], sent)
         # Slowing down again and again has not helped: it is not the pace that is refused.
         self.is_in_vain = self._early >= IN_VAIN
 
-    def _is_another(self, rate: float, progress: float) -> bool:
+    def _is_another(self, rate: float, sent: int) -> bool:
         """A refusal that was sought tells of a limit that rose, and of nobody else."""
-        if self._before is None or progress >= 1:
+        if self._before is None or sent >= self.plan:
             return False
-        return progress < SOON or not 1 / OTHER < rate / self._before[0].rates[2] < OTHER
+        return sent < SOON * self.plan or not 1 / OTHER < rate / self._before[0].rates[2] < OTHER
 
     def make_plan(self, rest: float, refusals: int, served: int, vary: float = 0.5) -> None:
         """For the time after a rest of `rest` seconds; `vary` is drawn between 0 and 1."""
