@@ -17,7 +17,8 @@ from random import Random
 
 from throttle.client.learned import Learned
 from throttle.client.pace import rest_seconds
-from throttle.client.pace.bucket_fit import Epoch
+from throttle.client.pace.bucket_fit import Epoch, Fit
+from throttle.client.pace.doubt import Doubt
 from throttle.client.pace.hold import HoldPace
 from throttle.client.pace.latency_limit import LatencyLimit
 from throttle.client.pace.quota import QuotaPace
@@ -28,6 +29,8 @@ from throttle.rate_limit_fields import Quota
 
 # Seek: the rate doubles after so many requests, and never before the answers at this rate are in.
 DOUBLE_AFTER = 4
+# Where a slow limit was none, it seeks anew, from no less than so many a second.
+LEAST_SOUGHT = 1.0
 # In a window that refuses nothing it rises by so much instead.
 RISE, RISE_AFTER = 1.05, 0.1
 # Beyond SOON a second it is never more than SENT_SHARE of all that was sent, a second: when a quota is spent, what
@@ -82,6 +85,7 @@ class SeekingPace:
         self._height = 0  # requests that were open when the last one left
         self._has_slept = False  # the last that was served waited for room
         self._is_full = False  # the next is the first after a rest for load: the plan goes on, the bucket is full
+        self._doubt = Doubt()
         self._sent = 0  # since the last refusal of the pace
         self._held_back: float | None = None  # the rate, while one request leaves later than it says
         self._unanswered = 0  # … of which so many have no answer; the others' bodies are being read
@@ -146,6 +150,9 @@ class SeekingPace:
         self._go_on()
         self._refusals += 1
         self._dropped_at = sent_at
+        if self._doubt.is_confirmed(self._sent):
+            self._refusals += 1  # it was bought beside the plan: the next is earned later
+            return told if told is not None else max(REST, REST_REQUESTS / self.rate)
         epoch = self._log.epoch(sent_at, told)
         if told is None and self._slots.refused(now, height, self._hold.is_known):
             self._slots_are_full(epoch)
@@ -199,6 +206,7 @@ class SeekingPace:
         rest = told
         if rest is None:
             rest = self._lock_out or max(REST, REST_REQUESTS / self._hold.fit.rates[2])
+        self._doubt.fitted(self._hold.fit, told, self._refusals)
         self._hold.make_plan(rest, self._refusals, self._served, self._random.random())
         is_strange = self._hold.is_strange or self._hold.is_in_vain
         rate = self._share.refused(self.rate, is_strange, self._hold.is_settled, self._hold.fit.rates[2])
@@ -249,12 +257,19 @@ class SeekingPace:
         elif self._window.rate is not None:
             rate = self._window.rate if self._sent < self._window.plan else self._rise()
         elif self._hold.fit is not None:
-            rate = self._hold.rate(self.rate, self._latency)
+            rate = self._hold_or_doubt(self._hold.fit)
         else:
             rate = self._seek()
         self.rate = max(self.rate_min, min(self.rate_max, rate))
         self.catch_up = self._catch_up(now)
         self._limit_slots()
+
+    def _hold_or_doubt(self, fit: Fit) -> float:
+        if self._doubt.is_right(self._sent):
+            self._hold.forget()
+            self._on_time = 0
+            return max(fit.rates[2], LEAST_SOUGHT)
+        return self._doubt.rate(self._hold.rate(self.rate, self._latency), self._sent)
 
     def _limit_slots(self) -> None:
         """What is read just now is not counted: of an answer that has come it is known that nothing sleeps."""
