@@ -11,7 +11,7 @@ leave wanders.
 CUT = 0.55
 # Requests a second that are added each second. Above FAST more, since a refusal is a small share there; below SLOW
 # less, since it is a large one. In any case GROWTH_SHARE of the rate: a host that refuses at random must not end it.
-GROWTH, FAST, SLOW, GROWTH_SHARE = 0.126, 4.0, 1.4, 0.015
+GROWTH, FAST, SLOW, GROWTH_SHARE = 0.115, 4.0, 1.4, 0.015
 # A limit that moved refuses once and again at once; one bucket explains so many refusals thereafter.
 AGREED = 3
 # Rates that differ by this factor are others. So many turns from rise to fall or back are company; a limit that moved
