@@ -8,8 +8,8 @@ window    the refusal told a countdown: what was accepted until its end is what 
 share     no bucket explains the refusals, others draw from it, too: grow evenly, cut at each (`share`)
 quota     the host tells RateLimit fields: obey instead of guessing (`quota`)
 
-How many may be open at once is found apart from all this (`latency_limit`). Constants count requests wherever
-they can, since seconds mean little without a rate.
+How many may be open at once is found apart from all this (`latency_limit`), and a slow limit is doubted (`doubt`).
+Constants count requests wherever they can, since seconds mean little without a rate.
 """
 
 from math import ceil
