@@ -309,6 +309,26 @@ def test_a_second_contradiction_at_once_is_a_limit_that_fell() -> None:
     assert share.refused(4.4, is_strange=True, is_settled=False, likely=1.5) == 1.5
 
 
+def test_a_later_contradiction_suggests_only_what_the_others_have_left() -> None:
+    share = SharePace()
+    share.refused(8.0, is_strange=True, is_settled=False, likely=1.0)
+    share.refused(4.4, is_strange=True, is_settled=False, likely=1.5)
+    assert share.refused(4.0, is_strange=True, is_settled=False, likely=0.5) == pytest.approx(4.0 * 0.55)
+
+
+def test_limits_that_go_up_and_down_are_company_and_one_that_moved_is_not() -> None:
+    def found(*rates: float) -> SharePace:
+        share = SharePace()
+        for rate in rates:
+            share.refused(rate, is_strange=False, is_settled=False, likely=rate)
+        return share
+
+    assert found(10.0, 17.0, 14.0, 14.0, 21.0).is_sharing
+    assert not found(10.0, 10.5, 9.8, 10.4, 9.9, 10.2).is_sharing  # noise
+    assert not found(10.0, 20.0, 20.0, 40.0, 39.0, 20.0).is_sharing  # up, and once down
+    assert not found(10.0, 12.0, 10.0, 10.0, 10.1, 10.0, 9.9, 12.0).is_sharing  # so long ago that it says nothing
+
+
 def test_a_refusal_that_was_an_outage_starts_no_sharing() -> None:
     share = SharePace()
     share.refused(8.0, is_strange=True, is_settled=False, likely=1.0)

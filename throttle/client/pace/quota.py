@@ -13,6 +13,7 @@ class QuotaPace:
     """
 
     def __init__(self) -> None:
+        self.was_told = False  # ever
         self.rest = 0.0  # seconds that the last answer asks for before the next request
         self._left = 0.0
         self._end = float("-inf")
@@ -20,13 +21,16 @@ class QuotaPace:
         self._is_sliding = False
 
     def told(self, now: float, quota: Quota, in_flight: int) -> None:
+        self.was_told = True
         end = now + quota.seconds
         if now < self._end:
             self._end = min(self._end, end)
         else:
             # A fixed window ends a whole window after the last one; a sliding one as soon as its next hit leaves.
+            # After a long rest nothing tells, so what was known holds.
             window = quota.window_seconds
-            self._is_sliding = window is not None and end < self._end + 0.9 * window
+            if window is not None and now < self._end + window:
+                self._is_sliding = end < self._end + 0.9 * window
             self._end = end
         # What is in flight is not yet counted by the host.
         self._left = quota.remaining - in_flight
