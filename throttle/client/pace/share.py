@@ -11,7 +11,7 @@ leave wanders.
 CUT = 0.55
 # Requests a second that are added each second. Above FAST more, since a refusal is a small share there; below SLOW
 # less, since it is a large one. In any case GROWTH_SHARE of the rate: a host that refuses at random must not end it.
-GROWTH, FAST, SLOW, GROWTH_SHARE = 0.115, 4.0, 1.4, 0.015
+GROWTH, FAST, SLOW, GROWTH_SHARE = 0.125, 4.0, 2.5, 0.015
 # A limit that moved refuses once and again at once; one bucket explains so many refusals thereafter.
 AGREED = 3
 # Rates that differ by this factor are others. So many turns from rise to fall or back are company; a limit that moved
@@ -53,7 +53,7 @@ class SharePace:
         self.is_sharing, self._agreed = self._before
 
     def rate(self, pace: float, seconds: float) -> float:
-        growth: float = GROWTH * max(1.0, pace / FAST) ** 0.5 * min(1.0, pace / SLOW) ** 2
+        growth: float = GROWTH * max(1.0, pace / FAST) ** 0.4 * min(1.0, pace / SLOW)
         return pace + seconds * max(growth, GROWTH_SHARE * pace)
 
 
