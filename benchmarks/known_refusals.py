@@ -76,7 +76,7 @@ async def main() -> None:
         apps[name] = ThrottleMiddleware(Starlette(), store=store, limits=Limits(lone_crawler_seconds=600))
     plain = apps["asked each time"]
     plain._gate = store  # nothing stands in front of it
-    plain._use(plain._book.settings)
+    plain._book = plain._in_force.use(plain._book.settings)
     assert await store.ready()
     for who, agent in AGENTS.items():
         for _ in range(21):

@@ -178,7 +178,7 @@ async def held_to_all(site: Site, headers: Headers, client: str | None = None) -
             assert answer.status in (200, 403, 503), answer.status
             _hold_answer(answer.messages)
             statuses.append(answer.status)
-        site.throttle._log.close()
+        site.throttle._refusals.close()
     for line in lines:
         assert _LINE.fullmatch(line), line
         assert len(line) < 1000

@@ -1,13 +1,15 @@
 """The signed cookie of a browser: what is believed, and what is not."""
 
+import asyncio
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from throttle.server.cookies import LASTS, LENGTH, NAME, PENDING, REMEMBERED, TRIES, Cookies
+from throttle.server.cookies import LASTS, LENGTH, NAME, PENDING, REMEMBERED, TRIES, Cookies, with_cookie
 
 NOW = 1_800_000_000.0
 COOKIES = Cookies(b"a secret of the site")
@@ -110,3 +112,16 @@ def test_no_long_header_is_slow(piece: bytes) -> None:
         assert COOKIES.read(header, NOW) is None
         took.append(time.process_time() - began)
     assert min(took) < 0.005
+
+
+def test_an_application_that_sends_one_message_to_all_gives_each_its_own_cookie_alone() -> None:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message["headers"])
+
+    start = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]}
+    for number in (b"1", b"2"):
+        asyncio.run(with_cookie(send, (b"set-cookie", number))(start))
+    assert sent == [[*start["headers"], (b"set-cookie", number)] for number in (b"1", b"2")]
+    assert start["headers"] == [(b"content-length", b"0")]

@@ -109,7 +109,7 @@ def test_it_is_logged_as_a_dry_run(caplog: pytest.LogCaptureFixture) -> None:
         app = site(enforce=False, limits=Limits(stack_hits=1))
         await ask(app)
         await ask(app)
-        app._log.close()
+        app._refusals.close()
 
     with caplog.at_level(logging.INFO, logger="throttle.refused"):
         run(story())
@@ -126,7 +126,7 @@ def test_who_would_have_been_refused_after_a_sleep_is_named_in_the_log(caplog: p
         await asyncio.sleep(2)
         gate.opened.set()
         await person.finished()
-        app._log.close()
+        app._refusals.close()
 
     with caplog.at_level(logging.INFO, logger="throttle.refused"):
         run(story())

@@ -154,7 +154,7 @@ async def test_a_borrowed_agent_is_refused_for_load_and_the_log_says_why(caplog:
     assert (await ask(app, scheme="https", headers=BROWSERS_OWN)).status == 200
     gate.opened.set()
     await running.finished()
-    app._log.close()
+    app._refusals.close()
     assert "Chrome on Windows (browser without fetch metadata) at 192.0.2.1 (1)" in caplog.text
 
 

@@ -116,10 +116,10 @@ def test_a_person_who_comes_with_machines_is_served_before_all_but_those_that_ha
     async def scenario() -> None:
         site = Site()
         site.throttle.load_limit.load_max = 14  # type: ignore[union-attr]
-        site.throttle._own_load._follow()  # type: ignore[union-attr]
+        site.throttle._auto.gate._follow()  # type: ignore[union-attr]
         await site.ask("/first", BOT)
         await asyncio.sleep(0)
-        assert site.throttle._turns.is_slow
+        assert site.throttle._auto.turns.is_slow  # type: ignore[union-attr]
         asks = [site.ask(f"/bot/{number}", BOT) for number in range(5)]
         asks.append(site.ask("/person", CHROME))
         await asyncio.gather(*asks)
@@ -132,8 +132,8 @@ def test_a_person_who_comes_with_machines_is_served_before_all_but_those_that_ha
 def test_who_hangs_up_before_its_turn_leaves_no_place_held_and_does_not_run() -> None:
     async def scenario() -> None:
         site = Site()
-        site.throttle._turns.is_slow = True
-        site.throttle._turns.look_at = float("inf")
+        site.throttle._auto.turns.is_slow = True  # type: ignore[union-attr]
+        site.throttle._auto.turns.look_at = float("inf")  # type: ignore[union-attr]
         asks = [site.ask(f"/{number}", BOT) for number in range(2)]
         await asyncio.sleep(0)
         asks[1].cancel()

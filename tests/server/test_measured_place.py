@@ -231,7 +231,7 @@ async def test_a_number_that_moves_far_is_logged(caplog: pytest.LogCaptureFixtur
     with caplog.at_level(logging.INFO, "throttle"):
         for number in (limit.load_max, limit.load_max * 2, limit.load_max * 2 + 1):
             limit.load_max = number
-            app._tell_load_max()
+            app._auto.tell()
     assert len(caplog.records) == 2
 
 

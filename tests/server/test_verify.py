@@ -356,16 +356,16 @@ async def test_the_log_says_that_a_name_was_forged(caplog: pytest.LogCaptureFixt
     await known(app, FORGER)
     await status(app, FORGER)
     await status(app, FORGER)
-    app._log.close()
+    app._refusals.close()
     assert f"Googlebot (forged) at {FORGER} (1)" in caplog.text
 
 
 @in_virtual_time
 async def test_lists_come_from_the_settings_and_what_was_learned_outlives_a_change_of_limits(tmp_path: Path) -> None:
     app = site(limits=MODERN, crawler_ranges=str(lists(tmp_path, **OPENAIS)), reverse_dns=False)
-    before = app._verifies
-    app._use(app._book.settings)
-    assert app._verifies is before
+    before = app._in_force.verifier
+    app._in_force.use(app._book.settings)
+    assert app._in_force.verifier is before
     assert await status(app, FORGER, GPTBOT) == 200
     assert await status(app, "192.0.2.65", GPTBOT) == 200  # verified: a clock of its own
 

@@ -102,7 +102,8 @@ def with_cookie(send: Callable[[Message], Awaitable[None]], cookie: Field) -> Ca
         if message["type"] in STARTS:
             headers = message.get("headers", ())
             if not any(name == b"cache-control" and _is_for_all(value.lower()) for name, value in headers):
-                message["headers"] = [*headers, cookie]
+                # A new message: the application may send its own again, to another.
+                message = {**message, "headers": [*headers, cookie]}
         return send(message)
 
     return sent
