@@ -80,6 +80,8 @@ class AutoLoadMax:
             await its_turn.wait()
         except BaseException:
             self.gate.release()
+            if held is not None:
+                held.close()
             raise
         place = self.place(book, rules, scope, send, now, held, had_turn=True)
         assert place is not None
