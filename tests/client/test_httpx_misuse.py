@@ -22,17 +22,6 @@ def aimd(rates: Rates) -> Pace:
     return AimdPace(rate=rates.start, in_flight_max=rates.in_flight)
 
 
-@pytest.fixture(params=["httpx", "httpx2"])
-def httpx(request: pytest.FixtureRequest) -> Any:
-    return importlib.import_module(request.param)
-
-
-@pytest.fixture
-def throttle_for(httpx: Any) -> Any:
-    """`throttle.client.httpx` or `throttle.client.httpx2`."""
-    return importlib.import_module(f"throttle.client.{httpx.__name__}")
-
-
 @virtual_clock.in_virtual_time
 async def test_an_answer_dropped_without_closing_gives_its_slot_to_who_waits() -> None:
     for name in ("httpx", "httpx2"):

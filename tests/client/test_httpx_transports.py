@@ -14,7 +14,7 @@ import trio
 import trustme
 
 from tests import virtual_clock
-from tests.client.http2_site import http2_site
+from tests.client.http2_site import Http2Site, http2_site
 from tests.client.loopback import site
 from throttle.client import Backoff, HostRests, Politeness, Rates, Refused, polite_hosts
 from throttle.client.pace import Pace
@@ -28,18 +28,17 @@ def aimd(rates: Rates) -> Pace:
     return AimdPace(rate=rates.start, in_flight_max=rates.in_flight)
 
 
-@pytest.fixture(params=["httpx", "httpx2"])
-def httpx(request: pytest.FixtureRequest) -> Any:
-    return importlib.import_module(request.param)
-
-
-@pytest.fixture
-def throttle_for(httpx: Any) -> Any:
-    """`throttle.client.httpx` or `throttle.client.httpx2`."""
-    return importlib.import_module(f"throttle.client.{httpx.__name__}")
-
-
 # -- HTTP/2
+
+
+async def one_connection_bears_all(httpx: Any, transport: Any, site: Http2Site) -> None:
+    """One request, then twelve at once, of which no more than the three slots are open."""
+    async with httpx.AsyncClient(transport=transport) as client:
+        await client.get(site.url)
+        answers = await asyncio.gather(*(client.get(site.url) for _ in range(12)))
+    assert {(answer.http_version, answer.text) for answer in answers} == {("HTTP/2", "hello")}
+    assert site.connections == 1
+    assert site.open_most <= 3
 
 
 def test_http2_shares_a_connection_and_the_slots_are_the_limit(httpx: Any, throttle_for: Any) -> None:
@@ -48,12 +47,7 @@ def test_http2_shares_a_connection_and_the_slots_are_the_limit(httpx: Any, throt
             transport = throttle_for.AsyncThrottledTransport(
                 pace=aimd, rates=Rates(start=1e6, in_flight=3), http1=False, http2=True
             )
-            async with httpx.AsyncClient(transport=transport) as client:
-                await client.get(site.url)
-                answers = await asyncio.gather(*(client.get(site.url) for _ in range(12)))
-            assert {(answer.http_version, answer.text) for answer in answers} == {("HTTP/2", "hello")}
-            assert site.connections == 1
-            assert site.open_most <= 3
+            await one_connection_bears_all(httpx, transport, site)
 
     asyncio.run(scenario())
 
@@ -70,12 +64,7 @@ def test_http2_is_agreed_on_over_tls(httpx: Any, throttle_for: Any) -> None:
             transport = throttle_for.AsyncThrottledTransport(
                 pace=aimd, rates=Rates(start=1e6, in_flight=3), http2=True, verify=client_side
             )
-            async with httpx.AsyncClient(transport=transport) as client:
-                await client.get(site.url)
-                answers = await asyncio.gather(*(client.get(site.url) for _ in range(12)))
-            assert {(answer.http_version, answer.text) for answer in answers} == {("HTTP/2", "hello")}
-            assert site.connections == 1
-            assert site.open_most <= 3
+            await one_connection_bears_all(httpx, transport, site)
             (stats,) = transport.stats().values()
             assert stats.statuses == {"503": 1, "200": 13}
 
