@@ -123,6 +123,32 @@ def test_a_rush_counts_within_half_a_second() -> None:
     assert (machine.engaged, machine.load_max) == (1, 4)
 
 
+def test_a_rush_in_which_somebody_found_no_room_counts_within_a_twentieth_of_a_second() -> None:
+    for was_full, load_max in ((False, 14), (True, 4)):
+        machine = limit(4)
+        for number in range(100):
+            serve(machine, number * 100_000, 50_000)
+        machine.was_full = was_full
+        for number in range(34):
+            machine.arrived(10 * SECOND + number * 1500)
+        assert machine.load_max == 14
+        assert machine.arrived(10 * SECOND + 51_000) is was_full
+        assert machine.load_max == load_max
+
+
+def test_nine_requests_are_no_rush_however_close_together() -> None:
+    machine = limit(1)
+    for number in range(100):
+        serve(machine, number * 400_000, 50_000)
+    machine.was_full = True
+    machine.arrived(50 * SECOND)  # from here on it is counted
+    for number in range(9):
+        machine.arrived(50 * SECOND + 50_000 + number)
+    assert machine.engaged < 1
+    machine.arrived(50 * SECOND + 50_009)
+    assert machine.engaged == 1
+
+
 def test_those_who_still_run_when_a_rush_begins_are_not_compared_with_those_who_come_in_it() -> None:
     machine = limit(4)
     for number in range(100):

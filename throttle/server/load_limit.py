@@ -37,7 +37,9 @@ FEW = 2.6
 CALM_OF_FEW, BUSY_OF_FEW = 0.2, 0.4
 """...so that the limit counts earlier"""
 ONSET = 2.0
-"""demand in half a second that engages the limit at once"""
+"""demand in half a second that engages the limit at once; in a shorter time, too, where somebody found no room"""
+RUSH_SECONDS, RUSH = 0.05, 10
+"""the shortest such time, and the fewest requests"""
 _SECOND = 1_000_000
 Began = tuple[int, int, float]
 """when; how many were in flight then, the request included; the integral of that number's logarithm until then"""
@@ -105,7 +107,7 @@ class LoadLimit:
             return self._say()
         passed = now - self._half_began
         if passed < _SECOND // 2:
-            return False
+            return self.was_full and self.engaged < 1 and self._is_rush(passed / _SECOND) and self._engage(now)
         return self._measure_demand(now, passed / _SECOND)
 
     def began(self, now: int) -> Began:
@@ -190,6 +192,22 @@ class LoadLimit:
         self.was_full = False
         return self._say()
 
+    def _is_rush(self, seconds: float) -> bool:
+        """So much has been asked for in so short a time that the limit must not wait for the half second to end."""
+        if seconds < RUSH_SECONDS or self._arrived < RUSH:
+            return False
+        return self._arrived / seconds * self.curve.unimpeded / _SECOND > ONSET * self.curve.k
+
+    def _engage(self, now: int) -> bool:
+        self._become_engaged(1.0, now)
+        return self._say()
+
+    def _become_engaged(self, engaged: float, now: int) -> None:
+        was, self.engaged = self.engaged, engaged
+        if was < 0.8 <= engaged:
+            self.curve.begin_blocks()
+            self._compares_from = now
+
     def _measure_demand(self, now: int, seconds: float) -> bool:
         """What is asked for, as a part of what the site can do."""
         rate = self._arrived / seconds
@@ -202,17 +220,15 @@ class LoadLimit:
         self._rate += (rate - self._rate) * min(1.0, seconds / self._rate_seen)
         per_rate = alone / self.curve.k
         demand = self._rate * per_rate
-        if rate * per_rate > ONSET and arrived >= 10:
+        if rate * per_rate > ONSET and arrived >= RUSH:
             self._rate, demand = max(rate, self._rate), ONSET
         calm, busy = (CALM, BUSY) if self._target >= FEW else (CALM_OF_FEW, BUSY_OF_FEW)
-        was, self.engaged = self.engaged, min(max((demand - calm) / (busy - calm), 0.0), 1.0)
-        if was < 0.8 <= self.engaged:
-            self.curve.begin_blocks()
-            self._compares_from = now
+        self._become_engaged(min(max((demand - calm) / (busy - calm), 0.0), 1.0), now)
         return self._say()
 
     def _wide(self) -> int:
-        return min(int(3 * self._target) + 2, MOST)
+        times = 3 if self._target >= FEW else 2
+        return min(int(times * self._target) + times - 1, MOST)
 
     def _say(self) -> bool:
         """Put the number in whole requests. True when that is another than before."""
