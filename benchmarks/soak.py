@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from storming.runs import TIMEOUT_SECONDS, Subject, capacity, cores, crowd, ours, result_of
+from storming.runs import TIMEOUT_SECONDS, Subject, capacity, cores, crowd, environment_of, ours, result_of
 from storming.sites import PLACES
 
 from throttle.cli.demo_site import DemoSite, running_site
@@ -69,15 +69,8 @@ def main() -> None:
 def soak(subject: Subject, seconds: float, times: float, data: Path) -> tuple[list[Minute], Counts]:
     rate = times * capacity(SITE, data)
     print(f"{subject.name}: {rate:.0f} requests a second, {times:g} times what the site serves, for {seconds:.0f} s")
-    environment = {
-        "PYTHONPATH": str(Path(__file__).parent),
-        "STORM_SITE": SITE,
-        "STORM_SUBJECT": subject.kind,
-        "STORM_LIMITS": subject.limits,
-        "STORM_CORES": ",".join(map(str, cores()[0])),
-    }
     minutes: list[Minute] = []
-    with running_site(app="storming.sites:app", data=data, environment=environment) as site:
+    with running_site(app="storming.sites:app", data=data, environment=environment_of(SITE, subject)) as site:
         began = time.monotonic()
         window = min(60.0, seconds / 10)
         while (now := time.monotonic() - began) < seconds:

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from storming.sites import PLACES
+from storming.sites import PLACES, rounds_per_second
 from throttle.cli.crowd_run import since
 from throttle.cli.demo_site import PAPERS_MAP, running_site
 from throttle.load.agents import ACCEPT_OF_PEOPLE, BROWSERS
@@ -116,18 +116,23 @@ def paths_of(site: str) -> tuple[str, ...]:
     return ("pages",) * (DEAR_SHARE - 1) + ("dear",) if site in ("mixed", "demo") else ("pages",)
 
 
-@contextlib.contextmanager
-def served(site: str, subject: Subject, data: Path) -> Iterator[tuple[Wire, Places, list[object]]]:
-    """The site behind the subject, warm; a wire to it, its places, and what it tells of itself."""
-    environment = {
+def environment_of(site: str, subject: Subject) -> dict[str, str]:
+    """What the site's process is told; see `storming/sites.py`."""
+    return {
         "PYTHONPATH": os.pathsep.join([str(HERE), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]),
         "STORM_SITE": site,
         "STORM_SUBJECT": subject.kind,
         "STORM_LIMITS": subject.limits,
         "STORM_CORES": ",".join(map(str, cores()[0])),
+        "STORM_SPEED": str(rounds_per_second()),
     }
+
+
+@contextlib.contextmanager
+def served(site: str, subject: Subject, data: Path) -> Iterator[tuple[Wire, Places, list[object]]]:
+    """The site behind the subject, warm; a wire to it, its places, and what it tells of itself."""
     guide = Caller("guide", LOOPBACK, BROWSERS[0], ACCEPT_OF_PEOPLE)
-    with running_site(app="storming.sites:app", data=data, environment=environment) as running:
+    with running_site(app="storming.sites:app", data=data, environment=environment_of(site, subject)) as running:
         wire = Wire(running.port)
 
         async def prepared() -> Places:
