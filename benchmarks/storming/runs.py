@@ -45,6 +45,7 @@ class Subject(NamedTuple):
 
 
 BARE = Subject("bare", "bare")
+PEOPLE_ONLY = Subject("nobody but people", "people")
 
 
 def ours(load_max: int | str, preset: str = "connotea") -> Subject:
@@ -74,10 +75,20 @@ class Result(NamedTuple):
     """running and sleeping when all was over, as the site tells"""
 
 
+_shares = False
+
+
+def share_cores() -> None:
+    """From now on site and crowd may use all cores."""
+    global _shares
+    _shares = True
+    cores.cache_clear()
+
+
 @cache
 def cores() -> tuple[set[int], set[int]]:
-    """Those of the site and those of the crowd: apart, where there are two."""
-    if not hasattr(os, "sched_getaffinity"):
+    """Those of the site and those of the crowd: apart, where there are two; nothing where they are shared."""
+    if _shares or not hasattr(os, "sched_getaffinity"):
         return set(), set()
     all_of_them = sorted(os.sched_getaffinity(0))
     return (set(all_of_them[:1]), set(all_of_them[1:])) if len(all_of_them) > 1 else (set(), set())

@@ -5,7 +5,7 @@ The made sites' pages cost so many milliseconds of one core, in one of forty thr
 
 STORM_SITE       cheap (5 ms a page), dear (100 ms), mixed (nine cheap to one dear), demo (the demo site), loop (20 ms
                  a page, in the event loop: the handlers are coroutines)
-STORM_SUBJECT    bare, slowapi, limits, semaphore, ours
+STORM_SUBJECT    bare, slowapi, limits, semaphore, ours, people (nobody else is served)
 STORM_LIMITS     for ours, a TOML table of `Limits`: 'preset = "modern"\nload_max = 3'
 STORM_CORES      the cores of this process, with commas
 STORM_SPEED      rounds of key stretching a second that the pages' cost is reckoned with
@@ -25,6 +25,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from throttle import Limits, ThrottleMiddleware
+from throttle.server.stores.memory import MemoryStore
 
 HITS, SECONDS = 10, 15
 """of one address: the page's hit stack, which the peers keep, too"""
@@ -98,6 +99,13 @@ def ours(app: Starlette, told: str) -> None:
     app.add_middleware(ThrottleMiddleware, limits=make(**fields))
 
 
+def people_only(app: Starlette) -> None:
+    """Each machine is refused, by ours, for want of room: no gate can do more for people than this."""
+    store = MemoryStore()
+    store.admit(store.prepare([]), (0, 0, 0), 0, 0)  # one that never ends
+    app.add_middleware(ThrottleMiddleware, limits=Limits(load_max=1, sleeping_max=0), store=store)
+
+
 class Semaphore:
     """The usual limit on open requests: who comes when it is full is refused, whoever it is."""
 
@@ -157,6 +165,8 @@ def built() -> Starlette:
     match subject:
         case "ours":
             ours(app, os.environ["STORM_LIMITS"])
+        case "people":
+            people_only(app)
         case "semaphore":
             app.add_middleware(Semaphore)
         case "limits":
