@@ -19,7 +19,7 @@ from throttle.load.agents import ACCEPT_OF_PEOPLE, BROWSERS
 from throttle.load.crowd import FILES, Caller
 from throttle.load.mix import PEOPLE, ROBOTS, Group, Mix
 from throttle.load.places import Places, find_places
-from throttle.load.report import Report, percentile
+from throttle.load.report import SERVED, Report, percentile
 from throttle.load.run import report_for, run, run_fast
 from throttle.load.wire import LOOPBACK, Wire
 
@@ -64,7 +64,7 @@ class Result(NamedTuple):
     """of people, who was not served counting as `TIMEOUT_SECONDS`"""
     onset_p95: float
     goodput: float
-    """machines' requests served, a second"""
+    """machines' requests answered, a second, as long as the crowd sends"""
     crowd_cpu: float
     """part of its core that the crowd used; what it did after the last request is counted in"""
     late: float
@@ -184,12 +184,14 @@ def result_of(
 
     def waited(start: float, end: float) -> list[float]:
         served = people.latencies_between(start, end)
-        unserved = [TIMEOUT_SECONDS for one in people.samples() if one.outcome != 0 and start <= one.at < end]
+        unserved = [TIMEOUT_SECONDS for one in people.samples() if one.outcome != SERVED and start <= one.at < end]
         return served + unserved + [TIMEOUT_SECONDS] * (people.open if end >= seconds else 0)
 
     late = waited(onset, seconds)
     machines = [tally for name, tally in report.tallies.items() if name not in ("people", FILES)]
-    in_time = sum(len(tally.latencies_between(onset, seconds)) for tally in machines)
+    # Those answered while people come: what is left over of an overfull site is worked off when nobody waits any more.
+    answered = (one.at + one.latency for tally in machines for one in tally.samples() if one.outcome == SERVED)
+    in_time = sum(onset <= at < seconds for at in answered)
     return Result(
         success=people.served / max(1, people.offered),
         late_success=len(people.latencies_between(onset, seconds)) / max(1, len(late)),
