@@ -1,10 +1,10 @@
 """The sites under the storm, and what stands before them; `app` is the one that the environment names.
 
 The made sites' pages cost so many milliseconds of one core, in one of forty threads, without the interpreter's lock
-(key stretching, which releases it), so a core more would serve twice as many.
+(key stretching, which releases it), so a core more would serve twice as many. Only «python» holds it.
 
 STORM_SITE       cheap (5 ms a page), dear (100 ms), mixed (nine cheap to one dear), demo (the demo site), loop (20 ms
-                 a page, in the event loop: the handlers are coroutines)
+                 a page, in the event loop: the handlers are coroutines), python (20 ms in the interpreter)
 STORM_SUBJECT    bare, slowapi, limits, semaphore, ours, people (nobody else is served)
 STORM_LIMITS     for ours, a TOML table of `Limits`: 'preset = "modern"\nload_max = 3'
 STORM_CORES      the cores of this process, with commas
@@ -31,7 +31,7 @@ HITS, SECONDS = 10, 15
 """of one address: the page's hit stack, which the peers keep, too"""
 IN_FLIGHT = 15
 """for the semaphore: the page's `load_max`"""
-CHEAP, IN_LOOP, DEAR = 0.005, 0.02, 0.1
+CHEAP, IN_LOOP, INTERPRETED, DEAR = 0.005, 0.02, 0.02, 0.1
 
 App = Callable[[Any, Any, Any], Any]
 
@@ -61,6 +61,14 @@ def page_of(seconds: float) -> Callable[[Request], PlainTextResponse]:
     return page
 
 
+def interpreted(request: Request) -> PlainTextResponse:
+    """Whose computing nobody else's can go beside."""
+    end = time.thread_time() + INTERPRETED
+    while time.thread_time() < end:
+        sum(range(1000))
+    return PlainTextResponse("interpreted " * 200)
+
+
 def in_loop() -> Starlette:
     """Where everybody waits for who computes."""
     compute = page_of(IN_LOOP)
@@ -74,7 +82,7 @@ def in_loop() -> Starlette:
 def made(site: str) -> Starlette:
     if site == "loop":
         return in_loop()
-    cheap, dear = page_of(CHEAP), page_of(DEAR)
+    cheap, dear = (interpreted, interpreted) if site == "python" else (page_of(CHEAP), page_of(DEAR))
     front = dear if site == "dear" else cheap
     other = cheap if site == "cheap" else dear
     return Starlette(routes=[Route("/", front), Route("/page/{number}", front), Route("/dear/{number}", other)])
@@ -192,5 +200,5 @@ PLACES: dict[str, dict[str, tuple[str, ...]]] = {
         "api": ("/page/2",),
         "dear": tuple(f"/dear/{number}" for number in range(50)),
     }
-    for site in ("cheap", "dear", "mixed", "loop")
+    for site in ("cheap", "dear", "mixed", "loop", "python")
 }
