@@ -57,8 +57,8 @@ def _limits_in_sentences(limits: Limits) -> Iterator[str]:
     if limits.load_max == AUTO:
         yield (
             "How many requests that are, each process finds out: it begins with as many as it may use processors, and "
-            f"compares how long its pages take while few and while many run; {LEAST} at least, {MOST} at most, and "
-            "three times as many while there is room for all. Robots wait for room in the process to which they came."
+            f"compares how long its pages take while few and while many run; {LEAST} at least, {MOST} at most, and two "
+            "or three times as many while there is room for all. Robots wait for room in the process they came to."
         )
     if limits.sleeping_max:
         yield (

@@ -5,7 +5,8 @@ counts nothing for the gate. What it reads of the traffic is in `load_curve.py`.
 
 People are served above the limit, one more or less on a large site and one more than it on a small one; machines fill
 it. So the number is a little above where the site gets slower, less a half for the person on top. Nothing is tried out
-upwards: people come in above it anyway. While there is room for all, it is three times as large and stays so.
+upwards: people come in above it anyway. While there is room for all, it is three times as large (twice on one or two
+processors) and stays so.
 """
 
 import os
