@@ -175,6 +175,19 @@ def test_there_is_no_reason_to_rise_while_nobody_finds_no_room() -> None:
     assert machine.found > 4
 
 
+def test_of_few_one_more_is_admitted_only_when_it_is_clear() -> None:
+    machine = limit(1)
+    machine.engaged = 1.0
+
+    def said(found: float) -> int:
+        machine._target = found
+        machine._say()
+        return machine.load_max
+
+    assert [said(found) for found in (1.0, 1.6, 1.74, 1.76, 1.6, 1.51, 1.49, 1.7)] == [1, 1, 1, 2, 2, 2, 1, 1]
+    assert [said(found) for found in (2.4, 1.2, 2.55)] == [2, 1, 2], "from 1 to 2 as well"
+
+
 def test_nothing_moves_while_nothing_happens() -> None:
     machine = limit(4)
     for number in range(100):

@@ -37,6 +37,8 @@ FEW = 2.6
 """a number below which each request more slows a person down by half or more..."""
 CALM_OF_FEW, BUSY_OF_FEW = 0.2, 0.4
 """...so that the limit counts earlier"""
+CLEARLY = 0.25
+"""below the next whole number at most, to go up to it, where few run"""
 ONSET = 2.0
 """demand in half a second that engages the limit at once; in a shorter time, too, where somebody found no room"""
 RUSH_SECONDS, RUSH = 0.05, 10
@@ -227,6 +229,10 @@ class LoadLimit:
         self._become_engaged(min(max((demand - calm) / (busy - calm), 0.0), 1.0), now)
         return self._say()
 
+    def _of_few(self, number: float) -> int:
+        """Rounded, but up only by a clear margin: one more than one core can run, and the event loop starves."""
+        return max(min(round(number), self.load_max), int(number + CLEARLY))
+
     def _wide(self) -> int:
         times = 3 if self._target >= FEW else 2
         return min(int(times * self._target) + times - 1, MOST)
@@ -238,7 +244,7 @@ class LoadLimit:
             number *= 0.6
         elif self.engaged < 1:
             number += (self._wide() - number) * (1 - self.engaged)
-        whole = round(number) if number < FEW else int(number + self._rounding)
+        whole = self._of_few(number) if number < FEW else int(number + self._rounding)
         before, self.load_max = self.load_max, min(max(whole, LEAST), MOST)
         return self.load_max != before
 
