@@ -111,6 +111,7 @@ def serve(machine: LoadLimit, at: int, microseconds: int, *, together: int = 1) 
 def test_it_begins_with_the_processors_and_three_times_as_many_while_nothing_is_known() -> None:
     machine = limit(4)
     assert (machine.found, machine.load_max) == (4, 14)
+    assert [limit(cores).load_max for cores in (1, 2)] == [3, 5], "on few, one more weighs more"
 
 
 def test_a_rush_counts_within_half_a_second() -> None:

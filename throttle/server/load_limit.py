@@ -110,7 +110,10 @@ class LoadLimit:
             return self._say()
         passed = now - self._half_began
         if passed < _SECOND // 2:
-            return self.was_full and self.engaged < 1 and self._is_rush(passed / _SECOND) and self._engage(now)
+            if not (self.was_full and self.engaged < 1 and self._is_rush(passed / _SECOND)):
+                return False
+            self._engage(1.0, now)
+            return self._say()
         return self._measure_demand(now, passed / _SECOND)
 
     def began(self, now: int) -> Began:
@@ -201,11 +204,7 @@ class LoadLimit:
             return False
         return self._arrived / seconds * self.curve.unimpeded / _SECOND > ONSET * self.curve.k
 
-    def _engage(self, now: int) -> bool:
-        self._become_engaged(1.0, now)
-        return self._say()
-
-    def _become_engaged(self, engaged: float, now: int) -> None:
+    def _engage(self, engaged: float, now: int) -> None:
         was, self.engaged = self.engaged, engaged
         if was < 0.8 <= engaged:
             self.curve.begin_blocks()
@@ -226,7 +225,7 @@ class LoadLimit:
         if rate * per_rate > ONSET and arrived >= RUSH:
             self._rate, demand = max(rate, self._rate), ONSET
         calm, busy = (CALM, BUSY) if self._target >= FEW else (CALM_OF_FEW, BUSY_OF_FEW)
-        self._become_engaged(min(max((demand - calm) / (busy - calm), 0.0), 1.0), now)
+        self._engage(min(max((demand - calm) / (busy - calm), 0.0), 1.0), now)
         return self._say()
 
     def _of_few(self, number: float) -> int:
