@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from app_example.library import User
+    from app_example import library
 
 # The cosine between two users' vectors of tags. A tag counts as often as the user set it, times the logarithm
 # of how rare it is: to share «oncology» says more than to share «data». (tf-idf; Salton and Buckley 1988.)
@@ -52,7 +52,7 @@ class RelatedUser:
     likeness: float
 
 
-def related_users(connection: sqlite3.Connection, user: User, limit: int = 25) -> list[RelatedUser]:
+def related_users(connection: sqlite3.Connection, user: library.User, limit: int = 25) -> list[RelatedUser]:
     """The users most like this one, the likest first."""
     rows = connection.execute(RELATED, {"user_id": user.id, "limit": limit})
     return [RelatedUser(*row) for row in rows]

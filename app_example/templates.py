@@ -14,8 +14,7 @@ import jinja2
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse
 
-from app_example import sessions
-from app_example.library import MARK_BEGIN, MARK_END
+from app_example import library, sessions
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -64,7 +63,7 @@ def timestamp(seconds: int) -> str:
 
 def marked(snippet: str) -> Markup:
     """A snippet with the words that were found in <mark>, everything else escaped."""
-    html = str(escape(snippet)).replace(MARK_BEGIN, "<mark>").replace(MARK_END, "</mark>")
+    html = str(escape(snippet)).replace(library.MARK_BEGIN, "<mark>").replace(library.MARK_END, "</mark>")
     return Markup(html)
 
 

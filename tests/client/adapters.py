@@ -150,20 +150,20 @@ class Kind:
 
     name: str
     make: Callable[[str, dict[str, Any]], Asker]
-    library: str
+    module: str
     is_blocking: bool = False
     sees_each_hop: bool = True  # of a redirect; a wrapped client follows them by itself
     sees_bytes: bool = True  # whether a body can be sent again, it finds out by itself
 
     def open(self, **settings: Any) -> Asker:
-        return self.make(self.library, settings)
+        return self.make(self.module, settings)
 
     @property
     def own_error(self) -> type[Exception]:
         if self.make is WrappedAsker:
             return Exception
-        library: Any = importlib.import_module(self.library)
-        error: type[Exception] = library.ClientError if self.library == "aiohttp" else library.HTTPError
+        module: Any = importlib.import_module(self.module)
+        error: type[Exception] = module.ClientError if self.module == "aiohttp" else module.HTTPError
         return error
 
 
